@@ -19,6 +19,7 @@ from engine.data.datasets import load
 from engine.explain import shipped_explanation
 from engine.format import visible_token
 from engine.input_kinds import list_models
+from engine.models.summary import chance_note
 from engine.next_token import is_causal
 from engine.registry import explainer
 from engine.request import Prompt
@@ -62,7 +63,9 @@ def card_html(card: GalleryCard, made: Explanation | None) -> str:
     """Prediction, map and sentence. Without a current result (None) the text stands alone."""
     text = f'<p class="xg-text">{escape(card.example.text)}</p><p class="xg-small">Computed when you open it.</p>'
     parts = text if made is None else _explained(card, made)
-    return f'<div class="xg"><div class="xg-card">{parts}<p>{escape(card.see)}</p></div></div>'
+    chance = "" if card.index is None else chance_note(card.model, card.dataset)
+    about = f"<p>{escape(card.see)}</p>" + (f'<p class="xg-small">{escape(chance)}</p>' if chance else "")
+    return f'<div class="xg"><div class="xg-card">{parts}{about}</div></div>'
 
 
 def reading_html() -> str:

@@ -40,12 +40,13 @@ class LazyModule(ModuleType):
     def __init__(self, name: str, *submodules: str) -> None:
         super().__init__(name)
         self._submodules = submodules
+        self._imported: ModuleType | None = None
 
     def __getattr__(self, name: str) -> Any:
-        if self.__name__ not in sys.modules:
-            with paused_collection():
-                importlib.import_module(self.__name__)
-        module = importlib.import_module(self.__name__)
+        module = sys.modules.get(self.__name__)
+        if module is None or module is not self._imported:  # not used yet, or replaced since
+            with paused_collection() if self.__name__ not in sys.modules else contextlib.nullcontext():
+                module = self._imported = importlib.import_module(self.__name__)
         if name in self._submodules:
             return importlib.import_module(f"{self.__name__}.{name}")
         return getattr(module, name)
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     import peft
     import pyarrow.parquet
     import pyarrow.types
+    import scipy.linalg.lapack
     import scipy.sparse
     import scipy.special
     import scipy.stats
@@ -74,7 +76,7 @@ else:
     pandas = LazyModule("pandas")
     peft = LazyModule("peft")
     pyarrow = LazyModule("pyarrow", "parquet", "types")
-    scipy = LazyModule("scipy", "sparse", "special", "stats")
+    scipy = LazyModule("scipy", "linalg", "sparse", "special", "stats")
     skimage = LazyModule("skimage", "data", "io", "segmentation")
     sklearn = LazyModule("sklearn", "datasets")
     sqlalchemy = LazyModule("sqlalchemy")

@@ -168,6 +168,8 @@ class Task:
 
         They have the same input and other targets. `prefixes`: a causal model's inputs may begin the longest one, too.
         """
+        if len(self.items) == 1:
+            return [[0]]
         prefixes = prefixes and isinstance(self.model, CausalModel) and shares_prefixes(self.model)
         groups: list[list[int]] = []
         named: dict[Any, list[int]] = {}

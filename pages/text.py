@@ -40,6 +40,7 @@ from components.text.state import (
 )
 from engine.input_kinds import list_models
 from engine.models.label_prompts import split_prompts
+from engine.models.summary import chance_note
 from engine.registry import all_explainers
 
 use_styles()
@@ -69,8 +70,10 @@ if probe is not None:
         draw_pins(state, probe)
     with maps:
         fits = fits_dataset(state.model, opened)
-        if fits and state.focus.index is not None and (mismatch := describe_mismatch(opened.data, probe.prediction)):
-            show_note(mismatch)
+        if fits and state.focus.index is not None:
+            about = (describe_mismatch(opened.data, probe.prediction), chance_note(state.model, opened.name))
+            for line in filter(None, about):
+                show_note(line)
         above = rationale_rows(opened.data, state.focus.index if fits else None, probe, state.unit, state.view)
         explanations = draw_methods(state, methods, probe, above)
     with summary:

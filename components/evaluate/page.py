@@ -41,6 +41,7 @@ from engine.evaluation.scores import scalar_metrics
 from engine.lazy import LazyModule
 from engine.metrics.catalog import METRICS
 from engine.metrics.results import MetricSkip
+from engine.models.summary import chance_note
 from engine.registry import all_explainers
 
 if TYPE_CHECKING:
@@ -189,9 +190,11 @@ def _metric_html(id: str) -> str:
 
 
 def preview_area(plan: EvaluationPlan, status: PlanStatus, methods: Methods) -> None:
-    """Draw the facts known before the work: how classes are matched, and which methods are added."""
+    """Draw the facts known before the work: how classes match, models at chance, and which methods are added."""
     for note, models in experiment.class_notes(plan, status.results.sample.source).items():
         show_note(f"On {', '.join(models)}: {note[0].lower()}{note[1:]}")
+    for note in filter(None, (chance_note(model, plan.dataset) for model in plan.models)):
+        show_note(note)
     if added := added_methods(plan):
         st.caption(f"Added automatically: {', '.join(methods[id].title for id in added)}.")
 

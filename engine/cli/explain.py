@@ -34,6 +34,7 @@ from engine.explain import explain_many
 from engine.heads.readings import CAUTION, DEFAULT_SCORES, HeadTable, HeadTableQuery, head_table, head_table_to_json
 from engine.heads.scores import AGREEMENT
 from engine.metrics.ablation import PROBE
+from engine.models.summary import chance_note
 from engine.next_token import spacing_notes
 from engine.progress import Report
 from engine.registry import explainer
@@ -103,7 +104,8 @@ def explain(
         prompt_read = source.example if isinstance(source.example, Prompt) else None
         first = explanations[0].prediction
         spacing = () if prompt_read is None else spacing_notes(model, prompt_read, first, heads)
-    for line in (*spacing, *filter(None, [result_store().status])):
+    chance = chance_note(model, dataset) if dataset is not None else ""
+    for line in (*spacing, *filter(None, [chance, result_store().status])):
         note(line)
     if as_json:
         output.print_json([explanation_to_json(explanation) for explanation in explanations])

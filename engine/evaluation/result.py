@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cache.codec import Arrays, Meta
+from engine.data.labels import PROMPT_LABELS
 from engine.errors import ExegesisError
 from engine.evaluation.plan import READ, EvaluationPlan
 from engine.experiments.base import ExperimentResult
@@ -20,7 +21,8 @@ from engine.format import join_names
 from engine.lazy import LazyModule
 from engine.metrics.catalog import METRICS, is_favored
 from engine.metrics.results import MetricKey, MetricRow, MetricScore, MetricSkip, mean_scores
-from engine.models.catalog import model_labels
+from engine.models.catalog import is_causal, model_labels
+from engine.models.chance import ModelAccuracy
 from engine.registry import explainer
 
 if TYPE_CHECKING:
@@ -183,10 +185,10 @@ class Evaluation(ExperimentResult):
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """Warnings: models whose probabilities are too close to 1 to fall, uncounted marks, tuned methods."""
+        """Warnings: models at chance or with probabilities too close to 1 to fall, uncounted marks, tuned methods."""
         saturated = _saturated(self) if FALLING & set(self.plan.metrics) else ""
         part = PART_READ if self.plan.marks == READ and (self.plan.needs("marks") or self.plan.needs("pair")) else ""
-        return tuple(filter(None, (saturated, part, *_tuned(self.plan))))
+        return tuple(filter(None, (*map(_at_chance, self.models), saturated, part, *_tuned(self.plan))))
 
     def narrow(self, wanted: Callable[[MetricKey], bool]) -> Evaluation:
         """The values of some methods and metrics alone."""
@@ -231,6 +233,13 @@ def _saturated(evaluation: Evaluation) -> str:
     )
 
 
+def _at_chance(evaluation: ModelEvaluation) -> str:
+    """A note on a model that hardly does better than guessing; empty for any other."""
+    known = [fact.right for fact in evaluation.facts if fact.right is not None]
+    classes = _class_count(evaluation.model) if known else 0
+    return ModelAccuracy(sum(known), len(known), classes).note(evaluation.model)
+
+
 def _is_flat(evaluation: ModelEvaluation) -> bool:
     """Whether no metric of the probability's fall has values that differ clearly."""
     values: dict[str, list[float]] = {}
@@ -243,10 +252,15 @@ def _is_flat(evaluation: ModelEvaluation) -> bool:
 
 def _is_regression(model: str) -> bool:
     """Whether the model is a regression, by its files; a missing model counts as a classifier."""
+    return _class_count(model) == 1
+
+
+def _class_count(model: str) -> int:
+    """Number of classes by the model's files, of a language model those of a prompt; 0 for a missing model."""
     try:
-        return len(model_labels(model)) == 1
+        return len(PROMPT_LABELS) if is_causal(model) else len(model_labels(model))
     except (ExegesisError, TypeError, ValueError, LookupError, AttributeError):
-        return False
+        return 0
 
 
 def _one_class(facts: Sequence[ExampleFacts]) -> Iterator[str]:

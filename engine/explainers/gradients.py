@@ -286,7 +286,7 @@ def input_gradients(
 
     def store(items: np.ndarray, gradient: torch.Tensor) -> None:
         [(first, own)] = read
-        if not np.array_equal(items, first):  # several share a pass
+        if len(items) > len(first):  # several share a pass
             own = task.model.points(task.batch(items), place)
         width = own.shape[1]
         values = as_float64(reduce(own.double(), gradient[:, :width].double()))  # of all, so that a GPU waits once

@@ -29,6 +29,7 @@ from engine.models.text_classifier import (
     TextClassifier,
     collate_texts,
     encode_text,
+    pad_rows,
     render_chat,
     tokenize,
 )
@@ -114,9 +115,7 @@ class CausalModel(TextClassifier):
     def collate(self, examples: Sequence[EncodedText]) -> PromptBatch:
         plain = collate_texts(examples, self.pad_id, self.device)
         prompts = [_as_prompt(example) for example in examples]
-        candidates = np.full((len(prompts), max(len(p.candidates) for p in prompts)), -1, dtype=np.int64)
-        for row, prompt in enumerate(prompts):
-            candidates[row, : len(prompt.candidates)] = prompt.candidates
+        candidates = pad_rows([prompt.candidates for prompt in prompts], -1)
         contrast = torch.tensor([prompt.contrast for prompt in prompts], device=self.device)
         return PromptBatch(**vars(plain), candidates=torch.from_numpy(candidates).to(self.device), contrast=contrast)
 
@@ -324,19 +323,24 @@ def reduce_logits(
 ) -> Float[torch.Tensor, "batch label"]:
     """Logits of the classes: of the candidates and of all other tokens, or (difference, 0) for a contrast."""
     wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    there = candidates >= 0
-    chosen = wide.gather(1, candidates.clamp(min=0))
-    difference = chosen[:, 0] - chosen[:, 1]
-    if bool(contrast.all()):
-        return torch.stack([difference, torch.zeros_like(difference)], dim=1)
-    left = torch.zeros_like(wide, dtype=torch.bool).scatter(1, candidates.clamp(min=0), there)
-    others = torch.logsumexp(wide.masked_fill(left, -torch.inf), dim=1, keepdim=True)
-    reduced = torch.cat([chosen, others], dim=1)
     if not bool(contrast.any()):
-        return reduced
-    padded = torch.full_like(reduced, NO_CLASS)
-    padded = torch.cat([difference[:, None], torch.zeros_like(difference)[:, None], padded[:, 2:]], dim=1)
+        return torch.cat([wide.gather(1, candidates), _others(wide, candidates)], dim=1)
+    first, second = wide.gather(1, candidates[:, :2]).unbind(1)
+    difference = torch.stack([first - second, torch.zeros_like(first)], dim=1)
+    if bool(contrast.all()):
+        return difference
+    # In place of padding, which only rows with a contrast have: the first candidate again.
+    present = torch.where(candidates >= 0, candidates, candidates[:, :1])
+    reduced = torch.cat([wide.gather(1, present), _others(wide, present)], dim=1)
+    padded = torch.nn.functional.pad(difference, (0, reduced.shape[1] - 2), value=NO_CLASS)
     return torch.where(contrast[:, None], padded, reduced)
+
+
+def _others(
+    logits: Float[torch.Tensor, "batch vocabulary"], candidates: Int[torch.Tensor, "batch candidate"]
+) -> Float[torch.Tensor, "batch 1"]:
+    """The logit of all other tokens together."""
+    return torch.logsumexp(logits.scatter(1, candidates, -torch.inf), dim=1, keepdim=True)
 
 
 def _as_prompt(encoded: EncodedText) -> EncodedPrompt:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
-from engine.data.labels import UNNAMED_CLASS, match_classes
-from engine.data.tasks import FACTS, TASK_LABELS, registered_dataset, shipped_dataset, task_of_dataset
+from engine.data.labels import PROMPT_LABELS, UNNAMED_CLASS, match_classes
+from engine.data.tasks import FACTS, NEXT_TOKEN, TASK_LABELS, registered_dataset, shipped_dataset, task_of_dataset
 from engine.errors import ExegesisError, excerpt
 from engine.lazy import transformers
 from engine.models import catalog
 from engine.models.adapters import adapter_for, adapter_of_config, causal_adapter
+from engine.models.chance import ModelAccuracy
 from engine.models.label_prompts import base_name
 from engine.models.text_adapter import TextAdapter
 from engine.vision.adapters import image_adapter_for
@@ -147,7 +148,7 @@ class ModelFacts:
     """`task` is empty where neither card nor labels tell it, `score` where the model was not measured.
 
     `dataset`: the registered data set that the model was trained on, or an empty text. `data_scores`: by data set, the
-    scores on others.
+    scores on others. `chance_notes`: a sentence for each data set whose answers the model has not learned.
     """
 
     task: str = ""
@@ -157,6 +158,7 @@ class ModelFacts:
     regression: bool = False
     dataset: str = ""
     data_scores: Mapping[str, str] = field(default_factory=dict)
+    chance_notes: Mapping[str, str] = field(default_factory=dict)
 
 
 def summarize_model(model: str) -> ModelFacts:
@@ -188,7 +190,23 @@ def _summary(model: str, stamp: tuple[int, ...]) -> ModelFacts:
         regression=bool(card.get("regression")) if card else len(labels) == 1,
         dataset=dataset,
         data_scores={name: _format(card, one) for name, one in scores.items() if registered_dataset(name) == name},
+        chance_notes=dict(_chance_notes(model, card)),
     )
+
+
+def chance_note(model: str, dataset: str) -> str:
+    """A sentence where a model's card says that it hardly does better than guessing on a data set; else empty."""
+    return summarize_model(model).chance_notes.get(registered_dataset(dataset), "")
+
+
+def _chance_notes(model: str, card: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, score in catalog.fair_scores(card).items():
+        n, metric = int(score.get("count") or 0), score.get("metric") or card.get("metric")
+        if metric != "accuracy" or registered_dataset(name) != name or not n:
+            continue
+        classes = len(PROMPT_LABELS) if task_of_dataset(name) == NEXT_TOKEN else len(card.get("labels") or [])
+        if note := ModelAccuracy(round(float(score["value"]) * n), n, classes).note(model, name):
+            yield name, note
 
 
 def describe_model_task(model: str, card: Mapping[str, Any]) -> str:

@@ -156,20 +156,27 @@ def _strip_offsets(text: str, start: int, end: int) -> tuple[int, int]:
 
 def collate_texts(examples: Sequence[EncodedText], pad_id: int, device: torch.device) -> TextBatch:
     """Put examples side by side, padded on the right."""
-    lengths = [len(e) for e in examples]
-    shape = (len(examples), max(lengths))
-    ids, types = np.full(shape, pad_id, dtype=np.int64), np.zeros(shape, dtype=np.int64)
-    for row, example in enumerate(examples):
-        ids[row, : len(example)] = example.ids
-        types[row, : len(example)] = example.types
-    visible = np.arange(shape[1])[None, :] < np.asarray(lengths)[:, None]
+    lengths = [len(example) for example in examples]
+    widest = max(lengths)
+    visible = np.arange(widest) < np.array(lengths)[:, None]
     return TextBatch(
-        torch.from_numpy(ids).to(device),
+        torch.from_numpy(pad_rows([example.ids for example in examples], pad_id)).to(device),
         torch.from_numpy(visible).to(device),
-        torch.from_numpy(types).to(device),
+        torch.from_numpy(pad_rows([example.types for example in examples], 0)).to(device),
         torch.tensor(lengths, device=device),
-        bool(visible.all()),
+        min(lengths) == widest,
     )
+
+
+def pad_rows(rows: Sequence[Int[np.ndarray, "_"]], fill: int) -> Int[np.ndarray, "row width"]:
+    """Rows below each other, padded on the right with `fill`."""
+    joined, lengths = np.concatenate(rows), [len(row) for row in rows]
+    width = max(lengths)
+    if len(joined) == len(rows) * width:
+        return joined.reshape(len(rows), width)
+    padded = np.full((len(rows), width), fill, dtype=joined.dtype)
+    padded[np.arange(width) < np.array(lengths)[:, None]] = joined
+    return padded
 
 
 @dataclass(eq=False)
@@ -263,6 +270,8 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
             return self.module(**inputs).logits
         hidden = self._hidden(inputs)
         if self.adapter.reading in ("last", "decoder"):
+            if batch.whole:
+                return self._head(hidden[:, -1])
             # By original length: the head of transformers would take the last id other than the pad id, or the last
             # column.
             return self._head(hidden[torch.arange(len(hidden), device=self.device), batch.lengths - 1])
@@ -316,7 +325,7 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
         first = self.adapter.first_position(self.module.config)
         count = torch.arange(batch.ids.shape[1], device=self.device)
         if batch.past is None:
-            return (count + first).expand(batch.ids.shape)
+            return (count + first)[None]  # of all rows: rotary positions are computed once
         # Padding repeats the last position: there may be no later one.
         return torch.minimum(count, batch.lengths[:, None] - 1) + batch.past.starts[:, None] + first
 

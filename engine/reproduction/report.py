@@ -11,6 +11,7 @@ from statistics import NormalDist
 from typing import Any, Literal, get_args
 
 from engine.lazy import scipy
+from engine.models.chance import share_p_value
 from engine.reproduction.papers import Source
 
 Finding = Literal["holds", "does not hold", "undecided"]
@@ -157,11 +158,6 @@ def judge_margins(margins: Sequence[Margin], least: int | None = None) -> Judgme
             return Judgment("undecided", counts[need - 1])
     settled = inside + outside
     return Judgment("undecided", max(settled, default=None), len(undecided) - len(settled))
-
-
-def share_p_value(hits: int, n: int, classes: int) -> float:
-    """P value of the exact binomial test, one-sided: right so often, or more often, by choosing classes at random."""
-    return float(scipy.stats.binomtest(hits, n, 1 / classes, alternative="greater").pvalue)
 
 
 def correlation_p_value(r: float, n: int) -> float:

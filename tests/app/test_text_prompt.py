@@ -192,3 +192,10 @@ def test_home_leads_to_a_prompt_if_there_is_a_language_model(model: str, monkeyp
     assert (link["model"], link["index"], link["target_token"]) == ([model], ["0"], [prompt.answer])
     monkeypatch.setattr(gallery, "list_models", lambda kind: ["reviews-minilm"])
     assert gallery.prompt_link() is None
+
+
+def test_a_prompt_of_a_set_that_the_model_has_not_learned_says_so(opened: Callable[..., AppTest]) -> None:
+    link = {"model": "tiny-llama", "method": ["random"], "text": "", "data": "facts", "index": "2"}
+    page = opened(**link)
+    assert [one for one in notes(page) if one.startswith("tiny-llama is right on 1,102 of 2,000 examples of facts")]
+    assert not [one for one in notes(opened(**{**link, "data": "agreement"})) if "guessing" in one]

@@ -103,6 +103,8 @@ TUNED = 128
 """Pairs, the most informative first, on which its scales are chosen; twice the features where that is more."""
 SMALLEST = 1e-9
 """Root mean square of g below which log odds would differ by rounding alone."""
+MANY = 16
+"""Pairs a feature from which a regression solves the normal equations, which cost a quarter."""
 ENUMERABLE = 12
 POOL = 2048
 STRENGTH, NOISE, LINEAR = 0.4, 0.1, 100.0
@@ -305,7 +307,10 @@ def regression(
     half = signs(pairs[1:]) / 2
     mean = half.mean(axis=1, keepdims=True)
     left = g[1:] - total * mean[:, 0]
-    return np.linalg.lstsq(weight * (half - mean), weight[:, 0] * left, rcond=None)[0] + total / n
+    x, y = weight * (half - mean), weight[:, 0] * left
+    if len(x) > MANY * n:  # well conditioned but for the direction in which Σφ changes, which stays 0
+        x, y = x.T @ x, x.T @ y
+    return np.linalg.lstsq(x, y, rcond=None)[0] + total / n
 
 
 def pair_weights(pairs: Bool[np.ndarray, "pair feature"], designed: int) -> Float[np.ndarray, "pair"]:

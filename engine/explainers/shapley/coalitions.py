@@ -32,7 +32,7 @@ def all_pairs(n: int) -> Bool[np.ndarray, "pair feature"]:
 
 def signs(keep: Bool[np.ndarray, "pair feature"]) -> Float[np.ndarray, "pair feature"]:
     """1 for kept, -1 for removed."""
-    return np.where(keep, 1.0, -1.0)
+    return 2.0 * keep - 1.0
 
 
 def shapley_weights(keep: Bool[np.ndarray, "coalition feature"]) -> Float[np.ndarray, "coalition feature"]:
@@ -83,7 +83,7 @@ def sample_pairs(
     """`count` pairs that are not in `taken`: sizes as the Shapley kernel weighs them, whole sizes where they fit."""
     if count == 0:
         return np.zeros((0, n), dtype=bool)
-    existing = {row.tobytes() for row in canonical_pairs(taken)}
+    existing = {*_names(taken)}
     sizes = np.minimum(taken.sum(axis=1), n - taken.sum(axis=1))
     free = pairs_by_size(n) - np.bincount(sizes, minlength=n // 2 + 1)[1:]
     quota = allocate(count, kernel_by_size(n), free)
@@ -95,16 +95,26 @@ def draw_pairs_of_size(
     n: int, size: int, count: int, generator: np.random.Generator, existing: set[bytes]
 ) -> Bool[np.ndarray, "pair feature"]:
     """`count` new pairs whose smaller side has `size` members, uniformly; `existing` grows by them."""
-    rows: list[np.ndarray] = []
-    while len(rows) < count:
-        block = max(64, 2 * (count - len(rows)))
-        candidates = canonical_pairs(generator.random((block, n)).argsort(axis=1).argsort(axis=1) < size)
-        for row in candidates:
-            name = row.tobytes()
-            if name not in existing and len(rows) < count:
-                existing.add(name)
-                rows.append(row)
-    return np.array(rows)
+    names: list[bytes] = []
+    while missing := count - len(names):
+        keys = generator.random((max(64, 2 * missing), n))
+        for part in (keys[:missing], keys[missing:]):
+            if len(names) < count:  # the second part is seldom needed
+                new = [name for name in _names(smallest(part, size)) if name not in existing][: count - len(names)]
+                names += new
+                existing.update(new)
+    return np.frombuffer(b"".join(names), dtype=bool).reshape(count, n)
+
+
+def smallest(keys: Float[np.ndarray, "row feature"], size: int) -> Bool[np.ndarray, "row feature"]:
+    """Whether a key is among the `size` smallest of its row; keys differ."""
+    return keys <= np.partition(keys, size - 1, axis=1)[:, size - 1, None]
+
+
+def _names(rows: Bool[np.ndarray, "pair feature"]) -> dict[bytes, None]:
+    """The pairs as bytes, each once, in their order."""
+    n, joined = rows.shape[1], canonical_pairs(rows).tobytes()
+    return dict.fromkeys(joined[start : start + n] for start in range(0, len(joined), n))
 
 
 def pairs_by_size(n: int) -> Float[np.ndarray, "size"]:

@@ -30,6 +30,7 @@ from jaxtyping import Bool, Float
 from numpy.polynomial.legendre import leggauss
 
 from engine.explainers.shapley.coalitions import odd_weights, signs
+from engine.lazy import scipy
 
 FREE = 1e4
 """λ: the variance of the linear part, in units of the mean square of g."""
@@ -84,16 +85,26 @@ def interaction_kernel(
 ) -> tuple[Float[np.ndarray, "pair other"], Float[np.ndarray, "pair other"]]:
     """sinh(x·diag(b)·y) / sinh(Σb) and its cosh counterpart, without overflow."""
     product, total = (x * b) @ y.T, b.sum()
-    up, down = np.exp(product - total), np.exp(-product - total)
+    up, down = product - total, -product - total
+    np.exp(up, out=up)
+    np.exp(down, out=down)
     scale = -np.expm1(-2 * total)
-    return (up - down) / scale, (up + down) / scale
+    sinh, cosh = up - down, np.add(up, down, out=up)
+    sinh /= scale
+    cosh /= scale
+    return sinh, cosh
 
 
 def covariance(x: Float[np.ndarray, "pair feature"], prior: Prior) -> Float[np.ndarray, "pair pair"]:
     """K between observed pairs."""
-    k = prior.c * interaction_kernel(x, x, prior.b)[0] + FREE / x.shape[1] * (x @ x.T)
+    k = prior.c * interaction_kernel(x, x, prior.b)[0] + linear_kernel(x)
     k[np.diag_indices(len(x))] += prior.noise
     return k
+
+
+def linear_kernel(x: Float[np.ndarray, "pair feature"]) -> Float[np.ndarray, "pair pair"]:
+    """The first term of k between observed pairs."""
+    return FREE / x.shape[1] * (x @ x.T)
 
 
 def shapley_covariance(
@@ -155,9 +166,10 @@ def fit_prior(
     lowest = np.concatenate([np.full(n, -8.0), [-12.0, LOW_NOISE]])
     highest = np.concatenate([np.full(n, 1.0), [8.0, 2.0]])
     step = np.concatenate([np.full(n, FEATURE_STEP), [COMMON_STEP, COMMON_STEP]])
+    linear = linear_kernel(x)
     for _ in range(STEPS):
         prior = Prior(theta[:n], float(theta[n]), float(theta[n + 1]))
-        gradient = log_evidence(x, g, prior, start, even)[1]
+        gradient = log_evidence(x, g, prior, start, even, linear)[1]
         theta = np.clip(theta + step * gradient / (np.abs(gradient) + FLAT), lowest, highest)
         step *= STEP_DECAY
     return Prior(theta[:n], float(theta[n]), float(theta[n + 1]))
@@ -169,8 +181,12 @@ def log_evidence(
     prior: Prior,
     center: Prior,
     even: Float[np.ndarray, "pair"] | None = None,
+    linear: Float[np.ndarray, "pair pair"] | None = None,
 ) -> tuple[float, Float[np.ndarray, "scale"]]:
-    """log p(g, even | scales) + log p(scales), up to a constant, and its gradient; -inf where K is not positive."""
+    """log p(g, even | scales) + log p(scales), up to a constant, and its gradient; -inf where K is not positive.
+
+    `linear`: what `linear_kernel` returns, which no scale changes.
+    """
     n = x.shape[1]
     sinh, cosh = interaction_kernel(x, x, prior.b)
     mean = prior.log_b.mean()
@@ -178,7 +194,7 @@ def log_evidence(
     evidence = -(SPREAD**2) * (apart @ apart + shift**2) / 2
     gradient = np.concatenate([-apart - shift / n, [0.0, 0.0]])
     try:
-        parts = [_part_evidence(x, g, prior, sinh, cosh, FREE / n * (x @ x.T))]
+        parts = [_part_evidence(x, g, prior, sinh, cosh, linear_kernel(x) if linear is None else linear)]
         if even is not None:
             parts.append(_part_evidence(x, even, prior, cosh, sinh, FREE))
     except np.linalg.LinAlgError:
@@ -200,11 +216,26 @@ def _part_evidence(
     b = prior.b
     k = prior.c * kernel + free
     k[np.diag_indices(len(values))] += prior.noise
-    half_log_det = np.log(np.diag(np.linalg.cholesky(k))).sum()
-    inverse = np.linalg.inv(k)
+    half_log_det, inverse = _half_log_det_and_inverse(k)
     dual = inverse @ values
     slope = (np.outer(dual, dual) - inverse) / 2
     along_c = prior.c * (slope * kernel).sum()
     by_b = prior.c * (x * ((slope * slope_kernel) @ x)).sum(axis=0) * b - along_c * b / np.tanh(b.sum())
     evidence = -values @ dual / 2 - half_log_det
     return float(evidence), np.concatenate([by_b, [along_c, prior.noise * np.trace(slope)]])
+
+
+def _half_log_det_and_inverse(k: Float[np.ndarray, "pair pair"]) -> tuple[float, Float[np.ndarray, "pair pair"]]:
+    """From one Cholesky decomposition of a symmetric matrix, whose place they take.
+
+    Raises LinAlgError where it is not positive definite.
+    """
+    lapack = scipy.linalg.lapack
+    factor, failed = lapack.dpotrf(k.T, lower=1, overwrite_a=1)  # the same matrix in Fortran's order
+    if failed:
+        raise np.linalg.LinAlgError("the matrix is not positive definite")
+    half_log_det = float(np.log(np.diag(factor)).sum())
+    lower, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)  # zero above the diagonal
+    inverse = lower + lower.T
+    inverse[np.diag_indices(len(k))] /= 2
+    return half_log_det, inverse

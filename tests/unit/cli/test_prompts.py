@@ -81,3 +81,11 @@ def test_bad_names(run: Run, words: tuple[str, ...], wrong: str) -> None:
     done = run("models", *words)
     assert done.code == 2
     assert wrong in done.err
+
+
+def test_a_prompt_of_a_set_that_the_model_has_not_learned_says_so(run: Run) -> None:
+    own = ("explain", "--model", "tiny-llama", "--method", "random", "--index", "2", "--dataset")
+    done = run(*own, "facts", "--json")
+    assert done.code == 0, done.err
+    assert "tiny-llama is right on 1,102 of 2,000 examples of facts (55.1%; guessing: 50.0%), by its card." in done.err
+    assert "guessing" not in run(*own, "agreement").err

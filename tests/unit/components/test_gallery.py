@@ -47,6 +47,14 @@ def test_a_card_says_the_label_only_where_the_model_is_wrong() -> None:
     assert "answer:" not in by_title["To whom?"]
 
 
+def test_a_card_says_where_its_model_hardly_does_better_than_guessing() -> None:
+    told = {piece.title for piece in GALLERY if "guessing: 50.0%), by its card." in words(drawn(piece))}
+    assert told == {"The wrong animal"}
+    own = replace(GALLERY[0], model="tiny-llama", dataset="facts")
+    assert own.index is None
+    assert "guessing" not in card_html(own, None), "a text of our own is of no data set"
+
+
 def test_a_card_says_how_its_map_is_read() -> None:
     by_title = {piece.title: drawn(piece) for piece in GALLERY}
     signed, amount = by_title["Irony"], by_title["Attention to a period"]

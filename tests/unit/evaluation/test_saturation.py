@@ -1,4 +1,4 @@
-"""Where probabilities are too near 1 to fall, an evaluation says so, and of which models."""
+"""Where probabilities are too near 1 to fall, or a model is at chance, an evaluation says so, and of which models."""
 
 from __future__ import annotations
 
@@ -64,3 +64,16 @@ def test_a_score_has_no_ceiling(tmp_path: Path, home: Path) -> None:
     sure = evaluation(made.plan, made.rows, made.skips, facts)
     assert sure.facts
     assert not sure.notes
+
+
+@pytest.mark.parametrize(("model", "guessing"), [("tiny-llama", "50.0%"), ("nli-minilm", "33.3%")])
+def test_a_model_that_hardly_does_better_than_guessing_is_named(model: str, guessing: str) -> None:
+    def told(right: int, unknown: int = 0) -> tuple[str, ...]:
+        known = [replace(fact(example, model=model), right=example < right) for example in range(30)]
+        other = [replace(fact(30 + place, model=model), right=None) for place in range(unknown)]
+        return by_hand({(model, "lime", "plausibility_auc"): [0.1]}, [*known, *other]).notes
+
+    [note] = told(14, unknown=3)
+    assert note.startswith(f"{model} is right on 14 of 30 examples (46.7%; guessing: {guessing}). Its maps show ")
+    assert not told(28)
+    assert not told(0, unknown=40)[1:]

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from engine.errors import ExegesisError, UsageError
 from engine.explainers import shapley as estimation
 from engine.explainers.shapley import ShapleyEstimate, all_coalitions, exact, kernel_shap, least_budget, plan, solve
-from engine.explainers.shapley.coalitions import allocate, kernel_by_size, odd_weights, pairs_by_size, signs
+from engine.explainers.shapley.coalitions import (
+    allocate,
+    canonical_pairs,
+    draw_pairs_of_size,
+    kernel_by_size,
+    odd_weights,
+    pairs_by_size,
+    signs,
+)
 from engine.explainers.shapley.log_odds import EPSILON, UNSEEN, fit_log_odds, log_odds, probability, unseen_pairs
 from engine.explainers.shapley.surrogate import (
     Prior,
@@ -435,6 +443,30 @@ def test_unseen_pairs_are_distinct_and_new(n: int, budget: int, count: int) -> N
     rows = np.concatenate([unseen, ~unseen, pairs, ~pairs])
     assert len(unseen) == count
     assert len(np.unique(rows, axis=0)) == len(rows)
+
+
+@pytest.mark.parametrize(("n", "size", "count"), [(7, 3, 30), (7, 1, 6), (33, 16, 300), (60, 2, 500)])
+def test_pairs_are_drawn_by_the_ranks_of_random_keys(n: int, size: int, count: int) -> None:
+    generator, drawn = np.random.default_rng(5), list[bytes]()
+    while len(drawn) < count:  # as versions 1 to 3 of the method drew them: results depend on it
+        ranks = generator.random((max(64, 2 * (count - len(drawn))), n)).argsort(axis=1).argsort(axis=1)
+        for row in canonical_pairs(ranks < size):
+            if row.tobytes() not in drawn and len(drawn) < count:
+                drawn.append(row.tobytes())
+    own, existing = np.random.default_rng(5), set[bytes]()
+    assert [row.tobytes() for row in draw_pairs_of_size(n, size, count, own, existing)] == drawn
+    assert existing == {*drawn}
+    assert own.random() == generator.random()
+
+
+def test_a_regression_of_many_pairs_is_that_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = np.concatenate([plan(9, 40, 1).pairs, unseen_pairs(plan(9, 40, 1).pairs)])
+    g = np.random.default_rng(0).normal(size=len(pairs))
+    assert len(pairs) > estimation.MANY * 9
+    fast = estimation.regression(pairs, g, 20)
+    monkeypatch.setattr(estimation, "MANY", len(pairs))
+    np.testing.assert_allclose(fast, estimation.regression(pairs, g, 20), rtol=0, atol=1e-12)
+    assert fast.sum() == pytest.approx(2 * g[0])
 
 
 def test_the_prior_covariance_of_the_even_part_is_that_of_its_fourier_terms() -> None:
