@@ -21,6 +21,7 @@ from engine.concepts.activations import Layers
 from engine.concepts.plan import LEAST_EXAMPLES, MOST_CONCEPTS, MOST_EXAMPLES, ConceptsPlan
 from engine.concepts.vectors import draw_sets, mean_interval, p_value, tcav_scores, train_vectors
 from engine.data.labels import match_classes
+from engine.data.slices import split_slice
 from engine.data.sources import ExampleSource, SourceExample, load_source
 from engine.errors import ExegesisError, UsageError, not_allowed, unknown
 from engine.experiments.base import ExperimentResult, Units
@@ -162,8 +163,8 @@ def parse_texts(texts: str) -> dict[str, list[str]]:
 
 def concept_name(dataset: str) -> str:
     """The name of a slice, else that of the data set, file or folder."""
-    options = dict(part.partition("=")[::2] for part in dataset.partition(":")[2].split(","))
-    return options.get("slice") or dataset
+    part = split_slice(dataset)[1]
+    return part.name if part and part.name else dataset
 
 
 def concept_sources(plan: ConceptsPlan) -> dict[str, ExampleSource | list[str]]:

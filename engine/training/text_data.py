@@ -16,6 +16,7 @@ from engine.data.datasets import dataset_card, load, registered_name
 from engine.data.examples import Dataset, LabeledExample
 from engine.data.generation import SPLIT_SIZES, GeneratedExamples
 from engine.data.registry import parse_names
+from engine.data.slices import whole_name
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.models.adapters import TextAdapter
 from engine.models.text_classifier import tokenize
@@ -64,7 +65,8 @@ def load_further_texts(names: str, corpus: TextCorpus) -> dict[str, tuple[Labele
 
 def load_train_split(dataset: str, mapping: dict[str, str] | None = None) -> Dataset:
     """Load the training split, or the whole of a data set without splits."""
-    if Path(dataset).is_file() or dataset in WITHOUT_SPLITS:
+    whole = whole_name(dataset)
+    if Path(whole).is_file() or whole in WITHOUT_SPLITS:
         return load(dataset, columns=mapping)
     return load(dataset, split="train", columns=mapping)
 

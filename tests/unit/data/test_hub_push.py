@@ -18,6 +18,7 @@ from pyarrow import parquet
 from engine.data.datasets import load
 from engine.data.hub_push import dataset_table, push_dataset, push_table
 from engine.data.image_datasets import is_images, load_images
+from engine.data.slices import slice_name
 from engine.errors import ExegesisError
 from engine.table_io import to_parquet
 from tests.unit.cli.conftest import Run, run  # noqa: F401  (a fixture)
@@ -65,6 +66,21 @@ def test_a_data_set_is_read_back_as_it_was(hub: Path, name: str) -> None:
     assert card.startswith(f'---\npretty_name: "{data.title}"\n')
     assert f"revision {data.revision}" in card
     assert (hub / "me/set/private").read_text() == "True"
+
+
+def test_a_slice_of_a_pushed_set_notices_a_new_commit(hub: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = load("reviews:rows=0-9")
+    push_dataset(data, "me/set")
+    name = slice_name("hub:me/set", [2, 5], "hard", load("hub:me/set").revision)
+    assert [one.text for one in load(name).examples] == [data[2].text, data[5].text]
+    assert not is_images(name)
+    files = huggingface_hub.HfApi.dataset_info
+    monkeypatch.setattr(
+        huggingface_hub.HfApi, "dataset_info",
+        lambda self, *a, **k: SimpleNamespace(sha="decaf", siblings=files(self, *a, **k).siblings),
+    )  # fmt: skip
+    with pytest.raises(ExegesisError, match=r"digest: hub:me/set has changed since the slice was named"):
+        load(name)
 
 
 def test_only_what_the_examples_have_becomes_a_column(hub: Path) -> None:
