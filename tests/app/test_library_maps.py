@@ -106,8 +106,8 @@ def choices(page: AppTest) -> list[str]:
     return [option for box in (*page.multiselect, *page.selectbox) for option in box.options]
 
 
-def test_a_set_that_cannot_be_read_is_said_and_can_be_removed(own_home: Path) -> None:
-    folder = own_home / "maps"
+def test_a_set_that_cannot_be_read_is_said_and_can_be_removed() -> None:
+    folder = imported.maps_folder()
     folder.mkdir(parents=True)
     (folder / "old.json").write_text("{}", encoding="utf-8")
     page = opened("library", section="maps")

@@ -236,7 +236,7 @@ def test_the_content_is_part_of_the_key_and_a_damaged_file_is_left_out(model: st
     assert key_of(request) != key
     (own_home / "maps" / "mine.json").write_text("{}", encoding="utf-8")
     assert imported.all_imported() == []
-    assert "'KeyError: 'format''" in imported.damaged_sets()["mine"]
+    assert imported.damaged_sets()["mine"].startswith("maps mine: the file mine.json cannot be read (")
     assert "maps:mine" not in all_explainers()
 
 
@@ -261,9 +261,8 @@ def test_the_examples_that_a_set_has_maps_of_are_counted_without_the_model(model
     assert imported.count_covered(one, "reviews-generated:count=5001") is None
     path = imported.maps_folder() / "mine.json"
     plain = json.loads(path.read_text())
-    path.write_text(
-        json.dumps({**plain, "maps": [{k: v for k, v in m.items() if k != "source"} for m in plain["maps"]]})
-    )
+    maps = [{name: value for name, value in own.items() if name != "source"} for own in plain["maps"]]
+    path.write_text(json.dumps({**plain, "maps": maps}))
     [old] = imported.all_imported()
     assert imported.count_covered(old, "reviews") is None, "of an older import it is not known"
     assert word_sums(model, explain(Request(model, "maps:mine", Example(TEXT))).scores) == pytest.approx(SCORES)
