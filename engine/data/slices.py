@@ -116,7 +116,9 @@ def load_slice(dataset: str, part: SliceRows, load_whole: Callable[[], Data], li
             f"revision starts with {data.revision[: len(part.digest)]}, the slice names {part.digest}. Choose the "
             "examples again."
         )
-    count = len(data) + (len(data.faults) if isinstance(data, Dataset) else 0)
+    count = len(data)
+    if isinstance(data, Dataset):
+        count += len(data.faults)
     if part.rows[-1] >= count:
         raise not_allowed(ROWS, f"numbers of examples from 0 to {count - 1}", part.rows[-1])
     rows = part.rows[:limit]
