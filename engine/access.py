@@ -14,9 +14,11 @@ from engine.models import label_prompts
 
 if TYPE_CHECKING:
     from engine import input_kinds
+    from engine.data import slices
     from engine.models import catalog
-else:  # both ask this module before they read a file
+else:  # they ask this module before they read a file
     catalog, input_kinds = LazyModule("engine.models.catalog"), LazyModule("engine.input_kinds")
+    slices = LazyModule("engine.data.slices")
 
 PASSWORD, ADMINS = "EXEGESIS_ADMIN_PASSWORD", "EXEGESIS_ADMINS"
 """The organizer's password; the e-mail addresses of those who may organize after a log-in, between commas."""
@@ -81,9 +83,9 @@ def check_model(name: str) -> None:
 
 
 def check_dataset(name: str) -> None:
-    """Refuse a data set that is neither registered nor offered, before its file is looked at."""
+    """Refuse a data set that is neither registered nor offered, nor a slice of one, before its file is looked at."""
     if _is_restricted() and not any(kind.is_registered(name) for kind in input_kinds.INPUT_KINDS.values()):
-        _check("dataset", name, DATASETS)
+        _check("dataset", slices.whole_name(name), DATASETS)
 
 
 def check_explainer(argument: str, name: str) -> None:

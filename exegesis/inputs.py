@@ -64,7 +64,7 @@ def dataset(
     ----------
     data : list, pandas.DataFrame or datasets.Dataset
         Texts, pairs of texts, or rows with the columns `text`, `text_pair`, `label`, `rationale`, `rationale_pair`.
-        Rationales are lists of [start, end] in characters.
+        Rationales are lists of [start, end] in characters. With the columns `answer` and `foil` rows are prompts.
     labels : sequence, optional
         A label for each text of a list.
     columns : mapping, optional

@@ -208,7 +208,7 @@ def _draw_texts(opened: OpenTexts, model: str, results: ExampleResults, current:
         left = len(table.rows) - table.predicted
         more = f" {left:,} are not predicted yet." if left else ""
         st.info(f"No example matches.{more} Change the search or the filter.")
-    draw_slice("text", opened.name, model, listed, len(table.rows), key)
+    draw_slice("text", opened, model, listed, len(table.rows), key)
     _draw_notes(table, listed)
 
 
@@ -315,7 +315,7 @@ def _draw_pictures(opened: OpenPictures, focus: PictureFocus, results: ExampleRe
         data = opened.data
         urls = _cached_urls(data.id, data.revision, data.split, len(data), tuple(places), data)
         draw_picture_grid([table.rows[place] for place in places], urls, current, key("grid"), show)
-        draw_slice("image", opened.name, focus.model, listed, total, key, opened.split or None)
+        draw_slice("image", opened, focus.model, listed, total, key)
     elif not missing:
         st.info("No picture matches. Change the filter.")
 

@@ -13,6 +13,7 @@ from components.inputs.datasets import OpenPictures, OpenTexts
 from engine import jobs
 from engine.data.examples import Dataset, ImageDataset
 from engine.data.hub import HUB_PREFIX
+from engine.data.slices import join_slice, split_slice
 from engine.home import home
 from engine.input_kinds import input_kind
 from engine.jobs import Job
@@ -95,7 +96,8 @@ def predict_spec(model: str, data: str, methods: Sequence[str] = ()) -> dict[str
 def portable_name(kind: str, data: str) -> str:
     """The name by which a job finds a data set. A path is made absolute: it may be resumed from another folder."""
     is_portable = input_kind(kind).is_registered(data) or data.startswith(HUB_PREFIX)
-    return data if is_portable else str(Path(data).resolve())
+    whole, part = split_slice(data)
+    return data if is_portable else join_slice(str(Path(whole).resolve()), part)
 
 
 def picture_spec(model: str, opened: OpenPictures) -> dict[str, object]:

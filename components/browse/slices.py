@@ -10,6 +10,7 @@ import streamlit as st
 from components.controls import PERSIST, Key
 from components.errors import show_note
 from components.experiment.state import plan_link
+from components.inputs.datasets import OpenPictures, OpenTexts
 from components.navigation import EVALUATE
 from components.numbers import count
 from engine.data.slices import slice_name
@@ -21,11 +22,10 @@ LONGEST = 1500
 """Characters of a slice's name: browsers and proxies cut longer addresses."""
 LABEL = "Use this list as a data set"
 HELP = "Letters, digits, spaces, dots and hyphens. It becomes part of the data set's name."
-FILES_ONLY_BY_NAME = "Only the data sets that Exegesis knows by name have slices. Save the table as a file instead."
 
 
 def draw_slice(
-    kind: str, dataset: str, model: str, listed: Sequence[int], total: int, key: Key, split: str | None = None
+    kind: str, opened: OpenTexts | OpenPictures, model: str, listed: Sequence[int], total: int, key: Key
 ) -> None:
     """Draw the slice of the listed examples in a popover; nothing where all or none are listed."""
     if not 0 < len(listed) < total:
@@ -33,12 +33,10 @@ def draw_slice(
     with st.popover(LABEL, icon=":material/content_cut:", key=key("slice_panel"), on_change="rerun") as panel:
         if not panel.open:
             return
-        if not input_kind(kind).is_registered(dataset):
-            show_note(FILES_ONLY_BY_NAME)
-            return
         title = st.text_input("Name of the slice", key=key("slice"), max_chars=40, help=HELP, persist_state=PERSIST)
+        revision = "" if input_kind(kind).is_registered(opened.name) else opened.data.revision
         try:
-            name = slice_name(dataset, listed, (title or "").strip())
+            name = slice_name(opened.name, listed, (title or "").strip(), revision)
         except UsageError as error:
             show_note(str(error))
             return
@@ -46,6 +44,8 @@ def draw_slice(
             show_note(f"{count(len(listed), 'example')} are too many for a name. Filter the list further.")
             return
         st.code(name, language=None, wrap_lines=True)
-        plan = replace(EVALUATION.opens_with[kind], models=(model,), dataset=name, split=split, examples=len(listed))
+        plan = replace(
+            EVALUATION.opens_with[kind], models=(model,), dataset=name, split=opened.split or None, examples=len(listed)
+        )
         label = f"Evaluate methods on {count(len(listed), 'example')}"
         st.page_link(EVALUATE.path, label=label, icon=":material/open_in_new:", query_params=plan_link(plan))

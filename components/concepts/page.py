@@ -22,7 +22,7 @@ from components.numbers import count, fixed
 from components.palette import PALETTES, STEPS, Theme, browser_theme, color
 from components.tables import draw_table
 from engine.concepts.experiment import LEAST_CLASS, ConceptFinding, ConceptScores
-from engine.concepts.plan import CONCEPTS, ConceptsPlan
+from engine.concepts.plan import CONCEPTS, SETS, ConceptsPlan
 from engine.home import product_version
 from engine.params import option
 
@@ -46,7 +46,6 @@ TEST = (
     "concepts, layers and classes (Holm). Below an accuracy of 0.6 on held-out examples, a vector separates nothing."
 )
 TEXTS_HELP = "One example a line, at least 10; 50 are good. A line “# name” begins another concept."
-SETS_HELP = "A data set, a slice of one, a file or a folder with at least 10 examples. Several between commas."
 ROWS_HELP = "One row per vector, layer and class: the output of `exegesis concepts --out`."
 
 
@@ -63,9 +62,7 @@ SESSION = ExperimentSession(CONCEPTS, "concepts", ConceptsView)
 
 def concept_fields(kind: str) -> None:
     """Draw the fields of the concepts' examples."""
-    st.text_input(
-        "Concepts: data sets or slices", key=SESSION.key(kind, "concepts"), persist_state=PERSIST, help=SETS_HELP
-    )
+    st.text_input("Concepts: names or data sets", key=SESSION.key(kind, "concepts"), persist_state=PERSIST, help=SETS)
     if kind == "text":
         st.text_area(
             "Concepts: texts", key=SESSION.key(kind, "texts"), persist_state=PERSIST, help=TEXTS_HELP, height=100,

@@ -24,8 +24,9 @@ from engine.data.datasets import load
 from engine.data.examples import Dataset, ImageDataset
 from engine.data.image_datasets import load_images
 from engine.data.labels import NUMBERED_CLASS, UNNAMED_CLASS
+from engine.data.slices import whole_name
 from engine.data.tasks import TASKS, example_count, task_of_dataset
-from engine.errors import ExegesisError
+from engine.errors import ExegesisError, UsageError
 from engine.home import home
 from engine.models.summary import fits_task, short_count, summarize_model
 from engine.request import Picture
@@ -162,9 +163,9 @@ def file_stamp(name: str) -> FileStamp:
     """
     access.check_dataset(name)
     try:
-        path = Path(name)
+        path = Path(whole_name(name))
         entries = [path.stat(), *(entry.stat() for entry in _folders(path))]
-    except (OSError, ValueError):
+    except (OSError, ValueError, UsageError):
         return ()
     return tuple(time for entry in entries for time in (entry.st_mtime_ns, entry.st_size))
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from components.errors import describe_error, error_html
+from components.errors import describe_error, error_html, show_error
 from components.inputs.datasets import model_label
 from components.organizer import is_organizer
 from components.tables import draw_table
@@ -37,15 +38,17 @@ EMPTY = "No imported maps yet. Import a file below, or run `exegesis maps import
 def draw_maps() -> None:
     """Draw the imported sets, and for the organizer the forms."""
     st.caption(INTRODUCTION)
-    sets = imported.all_imported()
+    sets, damaged = imported.all_imported(), imported.damaged_sets()
     if sets:
         draw_table(pandas.DataFrame([table_row(one) for one in sets]), "maps")
-    else:
+    for reason in damaged.values():
+        show_error(reason)
+    if not sets and not damaged:
         st.info(EMPTY)
     if is_organizer():
         _draw_import()
-        if sets:
-            _draw_removal(sets)
+        if names := sorted([*(one.name for one in sets), *damaged]):
+            _draw_removal(names)
 
 
 def table_row(stored: ImportedMaps) -> dict[str, object]:
@@ -59,7 +62,7 @@ def table_row(stored: ImportedMaps) -> dict[str, object]:
         "Model": stored.model,
         "Tool": stored.tool,
         "Tool's method": stored.method,
-        "Maps": len(stored.maps),
+        "Maps": stored.maps,
         "Imported": stored.date,
         "State": problem or "usable",
     }
@@ -90,7 +93,7 @@ def _import() -> None:
     except Exception as error:
         st.html(error_html(describe_error(error)))
         return
-    st.toast(f"Imported {count_text(len(stored.maps), 'map')}: {stored.id}.")
+    st.toast(f"Imported {count_text(stored.maps, 'map')}: {stored.id}.")
     st.rerun()
 
 
@@ -103,9 +106,9 @@ def import_upload(file: UploadedFile | None, name: str, model: str) -> ImportedM
     return imported.import_maps(read_maps(file.getvalue(), file.name), name, model)
 
 
-def _draw_removal(sets: list[ImportedMaps]) -> None:
+def _draw_removal(names: Sequence[str]) -> None:
     with st.popover("Remove a set"):
-        name = st.selectbox("Set", [one.name for one in sets], key=REMOVED)
+        name = st.selectbox("Set", names, key=REMOVED)
         st.caption("Results that were computed with it stay in the cache.")
         if st.button("Remove", key="library.maps.remove") and name:
             try:

@@ -13,6 +13,7 @@ from engine.cli.options import read_names, read_pairs, read_text, read_whole
 from engine.cli.root import note
 from engine.data import datasets, image_datasets
 from engine.data.picture_files import read_picture
+from engine.data.slices import whole_name
 from engine.errors import UsageError, excerpt, not_allowed, unknown
 from engine.input_kinds import kind_of_model
 from engine.models import catalog
@@ -122,7 +123,7 @@ def _names_pictures(options: InputOptions) -> bool:
     Without a data set of this name, by the model, so that the error lists the sets that suit it.
     """
     name = str(options.dataset)
-    exists = datasets.registered_name(name) is not None or Path(name).exists()
+    exists = datasets.registered_name(name) is not None or Path(whole_name(name)).exists()
     return image_datasets.is_images(name) or (not exists and kind_of_model(options.model) == "image")
 
 

@@ -174,10 +174,9 @@ def _push(
     with stdout_reserved():
         if name.endswith(".parquet"):
             address = push_table(Path(name), repo, not public)
-        elif is_images(name):
-            raise UsageError(f"--push: {name} has pictures. Only texts and Parquet files of results can be pushed.")
         else:
-            address = push_dataset(load(name, split=split, columns=columns), repo, not public)
+            read = load_images if is_images(name) else load
+            address = push_dataset(read(name, split=split, columns=columns), repo, not public)
     if as_json:
         return print_json({"repository": repo, "address": address, "public": public})
     print(f"Pushed to {address}. Read it as hub:{repo}.")

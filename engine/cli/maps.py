@@ -64,13 +64,17 @@ def read_file(file: str) -> bytes:
 
 @app.command("list")
 def list_imported(as_json: options.JsonOption = False) -> None:
-    """List the imported sets."""
-    sets = imported.all_imported()
+    """List the imported sets, and those that cannot be read."""
+    sets, damaged = imported.all_imported(), imported.damaged_sets()
     if as_json:
-        output.print_json([to_json(one) for one in sets])
-    elif sets:
+        problems = [{"name": name, "problem": reason} for name, reason in damaged.items()]
+        output.print_json([to_json(one) for one in sets] + problems)
+        return
+    if sets:
         _print_table(sets)
-    else:
+    for name, reason in damaged.items():
+        print(output.visible(f"{reason} Or remove them: exegesis maps remove {name}"))
+    if not sets and not damaged:
         print("There are no imported maps. Import some with: exegesis maps import FILE --name NAME")
 
 
@@ -86,7 +90,7 @@ def to_json(stored: ImportedMaps) -> dict[str, Any]:
     return {
         "name": stored.name, "method": stored.id, "kind": stored.kind, "model": stored.model,
         "revision": stored.revision, "tool": stored.tool, "tool_method": stored.method, "signed": stored.signed,
-        "date": stored.date, "maps": len(stored.maps), "inputs": len(stored.by_input), "digest": stored.digest,
+        "date": stored.date, "maps": stored.maps, "inputs": stored.inputs, "digest": stored.digest,
     }  # fmt: skip
 
 
@@ -95,6 +99,6 @@ def _print_table(sets: list[ImportedMaps]) -> None:
         ["method", "model", "tool", "tool's method", "maps", "inputs", "date"], right=["maps", "inputs"]
     )
     for one in sets:
-        cells = (one.id, one.model, one.tool, one.method, f"{len(one.maps):,}", f"{len(one.by_input):,}", one.date)
+        cells = (one.id, one.model, one.tool, one.method, f"{one.maps:,}", f"{one.inputs:,}", one.date)
         rows.add_row(*(Text(output.visible(cell)) for cell in cells))
     output.console().print(rows)

@@ -18,9 +18,10 @@ from cache.codec import Arrays, Meta
 from engine import runtime
 from engine.concepts import activations
 from engine.concepts.activations import Layers
-from engine.concepts.plan import LEAST_EXAMPLES, MOST_CONCEPTS, MOST_EXAMPLES, ConceptsPlan
+from engine.concepts.plan import INCLUDED, LEAST_EXAMPLES, MOST_CONCEPTS, MOST_EXAMPLES, ConceptsPlan
 from engine.concepts.vectors import draw_sets, mean_interval, p_value, tcav_scores, train_vectors
 from engine.data.labels import match_classes
+from engine.data.slices import split_slice
 from engine.data.sources import ExampleSource, SourceExample, load_source
 from engine.errors import ExegesisError, UsageError, not_allowed, unknown
 from engine.experiments.base import ExperimentResult, Units
@@ -161,9 +162,9 @@ def parse_texts(texts: str) -> dict[str, list[str]]:
 
 
 def concept_name(dataset: str) -> str:
-    """The name of a slice, else that of the data set, file or folder."""
-    options = dict(part.partition("=")[::2] for part in dataset.partition(":")[2].split(","))
-    return options.get("slice") or dataset
+    """The name of a slice, else that of the concept, data set, file or folder."""
+    part = split_slice(dataset)[1]
+    return part.name if part and part.name else dataset
 
 
 def concept_sources(plan: ConceptsPlan) -> dict[str, ExampleSource | list[str]]:
@@ -173,7 +174,7 @@ def concept_sources(plan: ConceptsPlan) -> dict[str, ExampleSource | list[str]]:
         name = concept_name(dataset)
         if name in concepts:
             raise UsageError(f"concepts: two are called {name!r}. Give their slices different names.")
-        concepts[name] = load_source(plan.kind, dataset, None, tolerant=True)
+        concepts[name] = load_source(plan.kind, INCLUDED.get(dataset, dataset), None, tolerant=True)
     return concepts
 
 
@@ -189,7 +190,7 @@ def check(plan: ConceptsPlan) -> None:
     if not 1 <= len(concepts) <= MOST_CONCEPTS:
         raise not_allowed(
             "concepts", f"1 to {MOST_CONCEPTS} concepts: data sets, slices or texts", list(concepts),
-            "Example: reviews:slice=negation,rows=10-40.",
+            "Example: negation.",
         )  # fmt: skip
     for name, source in concepts.items():
         count = len(source) if isinstance(source, list) else source.count

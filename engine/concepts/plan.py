@@ -18,17 +18,24 @@ LEAST_EXAMPLES = 10
 """Examples that a concept has at least."""
 MOST_EXAMPLES = 400
 """Examples of a concept that are read; more are drawn from."""
-NEGATION = (
+_NEGATION = (
     "reviews:slice=negation,rows=10+12-13+16+19+24+28+31+51-52+56+58+60+67+71+73+75-76+79+86+92+95+104+115-119+122+124+"
     "130+133+135+157+159+163+168+170-172+174-175+177-178+180+183+186+195+199+209+213+215-216+218+222-223+226+228+230+"
     "234"
 )
-"""Reviews with not, never, no or n't."""
-BOATS = (
+_BOATS = (
     "scenes:slice=boats,rows=3+12+24+31+41+57+68+71+82+95+104+119+121+135+141+155+165+172+180+198+209+213+221+234+240+"
     "256+263+274+283+297+300+311+327+337+346+350+368+378+388+398"
 )
-"""Pictures of a boat."""
+INCLUDED: Mapping[str, str] = {"negation": _NEGATION, "boats": _BOATS}
+"""Concepts that need no data set: reviews with not, never, no or n't; pictures of a boat."""
+
+
+SETS = (
+    f"An included concept ({', '.join(INCLUDED)}), or a data set, a slice, a file or a folder with at least "
+    f"{LEAST_EXAMPLES} examples. Several between commas."
+)
+"""What the field for concepts takes."""
 
 
 def parse_layers(text: str) -> tuple[int, ...]:
@@ -53,16 +60,17 @@ def parse_concepts(text: str) -> tuple[str, ...]:
 class ConceptsPlan(ExperimentPlan):
     """The plan. `dataset`: of the scored examples and of the random examples.
 
-    `concepts`: data sets whose examples have the concept. `texts`: examples of further concepts, one a line; a line
-    "# name" begins another. `layers`, `classes`: empty for all. `runs`: concept activation vectors a concept.
+    `concepts`: of `INCLUDED`, or data sets whose examples have the concept. `texts`: examples of further concepts, one
+    a line; a line "# name" begins another. `layers`, `classes`: empty for all. `runs`: concept activation vectors a
+    concept.
     """
 
     models: tuple[str, ...] = options.models()
     dataset: str = options.dataset()
     concepts: tuple[str, ...] = option(
-        (), "Data sets, slices, files or folders whose examples have the concept, between commas.", metavar="D,D",
-        link="concept", parse=parse_concepts, label="Concepts: data sets", place="lead",
-        about="A data set, a slice of one, a file or a folder with at least 10 examples. Several between commas.",
+        (), f"Included concepts ({', '.join(INCLUDED)}), data sets, slices, files or folders, between commas.",
+        metavar="D,D", link="concept", parse=parse_concepts, label="Concepts: names or data sets", place="lead",
+        about=SETS,
     )  # fmt: skip
     texts: str = option(
         "", "Examples of a concept, one a line; a line '# name' begins another concept.", metavar="T", place="lead",
@@ -105,8 +113,8 @@ CONCEPTS = register(
         doing="reading activations",
         json_help="Print all scores with p-values as JSON.",
         opens_with={
-            "text": ConceptsPlan(("reviews-minilm",), "reviews", (NEGATION,)),
-            "image": ConceptsPlan(("scenes-vit",), "scenes", (BOATS,), classes=("boat", "fish")),
+            "text": ConceptsPlan(("reviews-minilm",), "reviews", ("negation",)),
+            "image": ConceptsPlan(("scenes-vit",), "scenes", ("boats",), classes=("boat", "fish")),
         },
     )
 )

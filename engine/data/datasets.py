@@ -46,7 +46,7 @@ from engine.data.released import (
     find_sentences,
     find_snli_sick,
 )
-from engine.data.slices import split_slice, take_slice
+from engine.data.slices import load_slice, split_slice
 from engine.data.tables import TABLE_SUFFIXES, MappedRows, RowErrors, TableRow, content_revision, map_rows, read_table
 from engine.errors import ExegesisError, UsageError, excerpt, unknown
 from engine.params import from_mapping
@@ -135,7 +135,7 @@ def load(
     """Load a registered data set, with options if any (`reviews-generated:seed=7`), a file, a folder of splits, or
     `hub:owner/name[/config][@revision]`.
 
-    A registered data set can be read in part (`reviews:slice=hard,rows=3+7-9`).
+    Each can be read in part (`reviews:slice=hard,rows=3+7-9`).
 
     Files are CSV, TSV, JSONL or parquet. `columns` maps text, text_pair, label, rationale, rationale_pair to
     columns; `limit` is the number of examples to read. The default split is validation, else test, else train.
@@ -144,14 +144,16 @@ def load(
     request = LoadRequest(split, columns, limit, label_names, tolerant=tolerant)
     name = str(name_or_path)
     access.check_dataset(name)
+    whole, part = split_slice(name)
+    if part:
+        read = partial(load, whole, split, columns, None, label_names, tolerant)
+        return load_slice(name, part, read, limit)
     if registered := registered_name(name):
         if columns or label_names:
             raise UsageError(
                 f"columns: {registered} has its own columns and label names. Leave columns and label_names out."
             )
-        options, part = split_slice(parse_options(name))
-        loaded = _LOADERS[registered](replace(request, options=options, limit=None if part else limit))
-        return replace(take_slice(loaded, part, limit) if part else loaded, id=name)
+        return replace(_LOADERS[registered](replace(request, options=parse_options(name))), id=name)
     if not name:
         raise unknown("dataset", name, _LOADERS)
     if name.startswith(HUB_PREFIX):

@@ -1,41 +1,49 @@
-"""Push data sets of texts and tables of results to the Hugging Face hub, as Parquet files with a card.
+"""Push data sets and tables of results to the Hugging Face hub, as Parquet files with a card.
 
-`load("hub:owner/name")` reads a data set back: texts, classes, scores and rationales. `extra` values are not pushed.
+`load("hub:owner/name")` and `load_images` read a data set back: texts, classes, scores and rationales; prompts with
+their answers and foils; pictures with their classes and masks, as PNG. `extra` values are not pushed.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from engine.data.examples import Dataset
+import numpy as np
+from PIL import Image
+
+from engine.data.examples import Dataset, ImageDataset, ImageExample
 from engine.data.hub import open_parquet, parse_split
-from engine.errors import ExegesisError, UsageError, excerpt, not_allowed
+from engine.data.image_readers import MASK_COLUMN
+from engine.errors import ExegesisError, excerpt, not_allowed
 from engine.lazy import huggingface_hub, pyarrow
 
 _REPO = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
 SHARD = "data/{split}-00000-of-00001.parquet"
+GROUP = 100
+"""Pictures of a row group, as the library `datasets` writes them: what a reader of one picture loads."""
 
 
-def push_dataset(data: Dataset, repo: str, private: bool = True) -> str:
-    """Push a data set of texts, and return the address of its page on the hub.
+def push_dataset(data: Dataset | ImageDataset, repo: str, private: bool = True) -> str:
+    """Push a data set, and return the address of its page on the hub.
 
-    Errors: not a name on the hub; prompts, which the format does not hold; the hub refuses, or cannot be reached.
+    Errors: not a name on the hub; a picture that cannot be read; the hub refuses, or cannot be reached.
     """
     check_repo(repo)
-    if any(example.answer is not None for example in data.examples):
-        raise UsageError(
-            f"dataset: {data.id} has prompts, which are generated from its name. Push a data set of texts."
-        )
     with tempfile.TemporaryDirectory() as work:
         split = parse_split(f"{data.split}.parquet")
         file = Path(work) / SHARD.format(split=split)
         file.parent.mkdir()
-        pyarrow.parquet.write_table(dataset_table(data), file)
+        if isinstance(data, ImageDataset):
+            write_pictures(data, file)
+        else:
+            pyarrow.parquet.write_table(dataset_table(data), file)
         note = f"\nPushed by Exegesis from `{data.id}`, split {data.split}, revision {data.revision}.\n"
         return _upload(Path(work), repo, private, f"{_front_matter(data.title)}{data.card.markdown()}{note}")
 
@@ -61,31 +69,74 @@ def check_repo(repo: str) -> None:
 
 
 def dataset_table(data: Dataset) -> pyarrow.Table:
-    """The examples as columns: text, text_pair, label, rationale, rationale_pair, those that any example has.
+    """The examples as columns: text, text_pair, label, answer, foil, rationale, rationale_pair; those that are used.
 
-    Class names are in the metadata, as the library `datasets` writes them.
+    Class names are in the metadata, as the library `datasets` writes them. The label of a prompt is its answer.
     """
     spans, is_class = pyarrow.list_(pyarrow.list_(pyarrow.int64())), data.task == "classification"
     kinds = {
         "text": pyarrow.string(),
         "text_pair": pyarrow.string(),
         "label": pyarrow.int64() if is_class else pyarrow.float64(),
+        "answer": pyarrow.string(),
+        "foil": pyarrow.string(),
         "rationale": spans,
         "rationale_pair": spans,
     }
-    columns: dict[str, list[Any]] = {
-        "text": [example.text for example in data.examples],
-        "text_pair": [example.text_pair for example in data.examples],
-        "label": [example.label for example in data.examples],
-        "rationale": [[list(span) for span in example.rationale] for example in data.examples],
-        "rationale_pair": [[list(span) for span in example.rationale_pair] for example in data.examples],
-    }
-    used = [name for name, values in columns.items() if any(value not in (None, []) for value in values)]
-    table = pyarrow.table({name: pyarrow.array(columns[name], kinds[name]) for name in used})
+    rows = [
+        {name: getattr(example, name) for name in kinds} | ({} if example.answer is None else {"label": None})
+        for example in data.examples
+    ]
+    used = [name for name in kinds if any(row[name] not in (None, ()) for row in rows)]
+    table = pyarrow.table({name: pyarrow.array([row[name] for row in rows], kinds[name]) for name in used})
     if not is_class or "label" not in used:
         return table
-    features = {"label": {"names": list(data.label_names), "_type": "ClassLabel"}}
-    return table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+    return table.replace_schema_metadata(_features({"label": _class_label(data.label_names)}))
+
+
+def write_pictures(data: ImageDataset, file: Path) -> None:
+    """Write pictures in the form of the feature `Image` of the library `datasets`: PNG bytes and a name.
+
+    Columns: image; label, where the data set has classes, with their names in the metadata; object_mask, white where
+    the object is, where the first picture has one. One row group of pictures is in memory at a time.
+    """
+    encoded = pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())])
+    kinds: dict[str, Any] = {"image": (encoded, {"_type": "Image"})}
+    if data.label_names:
+        kinds["label"] = (pyarrow.int64(), _class_label(data.label_names))
+    if data[0].mask is not None:
+        kinds[MASK_COLUMN] = (encoded, {"_type": "Image"})
+    schema = pyarrow.schema(
+        [(name, kind) for name, (kind, _) in kinds.items()],
+        metadata=_features({name: feature for name, (_, feature) in kinds.items()}),
+    )
+    with pyarrow.parquet.ParquetWriter(file, schema) as writer:
+        for start in range(0, len(data), GROUP):
+            examples = map(data.read, range(start, min(start + GROUP, len(data))))
+            rows = [{name: cell for name, cell in _picture_cells(one) if name in kinds} for one in examples]
+            writer.write_table(pyarrow.Table.from_pylist(rows, schema))
+
+
+def _picture_cells(example: ImageExample) -> Iterator[tuple[str, Any]]:
+    yield "image", {"bytes": _png(example.pixels), "path": example.name or None}
+    yield "label", example.label
+    if example.mask is not None:
+        yield MASK_COLUMN, {"bytes": _png(example.mask.astype(np.uint8) * 255), "path": None}
+
+
+def _png(pixels: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()
+
+
+def _class_label(names: tuple[str, ...]) -> dict[str, Any]:
+    return {"names": list(names), "_type": "ClassLabel"}
+
+
+def _features(features: dict[str, Any]) -> dict[str, str]:
+    """The metadata of a schema in which `datasets` looks for the types of columns."""
+    return {"huggingface": json.dumps({"info": {"features": features}})}
 
 
 def _front_matter(title: str) -> str:

@@ -37,7 +37,7 @@ from engine.data.registry import (
     reject_options,
 )
 from engine.data.scenes import load_marked_scenes, load_scenes, read_surface
-from engine.data.slices import split_slice, take_slice
+from engine.data.slices import load_slice, split_slice, whole_name
 from engine.errors import ExegesisError, UsageError, excerpt, unknown
 from engine.lazy import skimage, sklearn
 
@@ -84,8 +84,9 @@ registered_name = _LOADERS.registered_name
 
 def is_images(name_or_path: str | Path) -> bool:
     """Whether a data set contains pictures, by its name or its files; parquet files are opened."""
-    name, path = str(name_or_path), Path(name_or_path)
-    access.check_dataset(name)
+    access.check_dataset(str(name_or_path))
+    name = whole_name(str(name_or_path))
+    path = Path(name)
     if registered_name(name):
         return True
     if name.startswith(HUB_PREFIX):
@@ -113,12 +114,17 @@ def load_images(
     """Load a registered picture set, with options if any (`scenes:seed=7,count=500`), a zip or folder with class
     folders, a `.npz`, or parquet files of pictures: a folder of them or `hub:owner/name[/config][@revision]`.
 
+    Each can be read in part (`scenes:slice=hard,rows=3+7-9`).
+
     `columns` maps image and label to columns of parquet files. `limit` is the number of examples to read. The default
     split is validation, else test, else train.
     """
     name, path = str(name_or_path), Path(name_or_path)
     request = LoadRequest(split, columns, limit)
     access.check_dataset(name)
+    whole, part = split_slice(name)
+    if part:
+        return load_slice(name, part, functools.partial(load_images, whole, split, None, columns), limit)
     registered = registered_name(name)
     try:
         if not registered and (name.startswith(HUB_PREFIX) or _is_parquet_folder(path)):
@@ -126,9 +132,7 @@ def load_images(
         if columns:
             raise UsageError("columns: only parquet files have columns. Leave columns out.")
         if registered:
-            options, part = split_slice(parse_options(name))
-            loaded = _LOADERS[registered](replace(request, options=options, limit=None if part else limit))
-            return replace(take_slice(loaded, part, limit) if part else loaded, id=name)
+            return replace(_LOADERS[registered](replace(request, options=parse_options(name))), id=name)
         if not name or not path.exists():
             other = "Or name a zip, a folder with class folders, a .npz or hub:owner/name."
             raise UsageError(f"{unknown('dataset', name, _LOADERS)} {other}")

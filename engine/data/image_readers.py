@@ -5,7 +5,8 @@ layout, white where the object is. Boxes are in `boxes.csv` with the columns fil
 several boxes has several rows.
 
 Arrays are `images` (n, height, width, 3) of bytes and `labels` (n), optionally `boxes` and `class_names`.
-Parquet files, on the hub or in a local folder with the same layout, have a column of encoded pictures.
+Parquet files, on the hub or in a local folder with the same layout, have a column of encoded pictures, and optionally
+one of masks.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ ARRAY_CONTRACT = (
 )
 CACHED_GROUPS = 2
 """Row groups of encoded pictures kept in memory, so that reading in order reads each group once."""
-PICTURE_ROLES = ("image", "label")
+PICTURE_ROLES = ("image", "label", "mask")
+MASK_COLUMN = "object_mask"
+"""The column of masks of pushed pictures. Data sets of others call many things a mask, so theirs must be mapped."""
 
 
 @dataclass(frozen=True)
@@ -326,10 +329,11 @@ class _RowGroup:
 def read_picture_shards(shards: ParquetShards, columns: Mapping[str, str] | None, limit: int | None) -> ImageDataset:
     """Read the pictures of a split in order. Labels are read at once, each picture when it is needed.
 
-    `columns` maps `image` and `label`; the defaults are the first column of pictures, and the column `label` or else
-    the first with named classes.
+    `columns` maps `image`, `label` and `mask`; the defaults are the first column of pictures, the column `label` or
+    else the first with named classes, and the column `object_mask`. Masks are pictures, white where the object is.
     """
-    image, label = _resolve_columns(shards, columns or {})
+    roles = _resolve_columns(shards, columns or {})
+    label = roles.get("label")
     groups, raw = _read_groups(shards, label, limit)
     names = read_class_names(shards).get(label) if label else None
     # On the hub, -1 marks an unknown class.
@@ -338,16 +342,20 @@ def read_picture_shards(shards: ParquetShards, columns: Mapping[str, str] | None
     if labels.task != "classification":
         raise ExegesisError(f"{shards.source}: its column {label!r} holds scores. Map label to a column of classes.")
     values = tuple(None if value is None else int(value) for value in labels.values)
-    pictures = functools.lru_cache(maxsize=CACHED_GROUPS)(functools.partial(_read_pictures, shards, image))
+    cells = {
+        role: functools.lru_cache(maxsize=CACHED_GROUPS)(functools.partial(_read_cells, shards, roles[role]))
+        for role in ("image", "mask")
+        if role in roles
+    }
 
     def read(i: int) -> ImageExample:
         group = next(g for g in reversed(groups) if g.first <= i)
         name = f"{shards.source}, {shards.split} row {i}"
-        encoded = pictures(group)[i - group.first]
-        data = encoded.get("bytes") if isinstance(encoded, dict) else encoded
-        if not isinstance(data, bytes):
+        encoded, masked = (cells[role](group)[i - group.first] if role in cells else None for role in ("image", "mask"))
+        pixels, mask = _decode(encoded, name), _decode(masked, f"{name}: mask")
+        if pixels is None:
             raise ExegesisError(f"{name}: has no picture in it, got {excerpt(encoded)}.")
-        return ImageExample(open_picture(data, name), values[i], name=name)
+        return ImageExample(pixels, values[i], None if mask is None else mask.mean(axis=2) >= 128, name=name)
 
     card = external_card(shards.source, shards.source, f"{len(values):,} pictures of {shards.split}")
     return ImageDataset(
@@ -356,7 +364,8 @@ def read_picture_shards(shards: ParquetShards, columns: Mapping[str, str] | None
     )  # fmt: skip
 
 
-def _resolve_columns(shards: ParquetShards, columns: Mapping[str, str]) -> tuple[str, str | None]:
+def _resolve_columns(shards: ParquetShards, columns: Mapping[str, str]) -> dict[str, str]:
+    """Complete the mapping of roles to columns. Errors: an unknown role or column; a column without pictures."""
     for role in columns:
         if role not in PICTURE_ROLES:
             raise unknown("columns", role, PICTURE_ROLES)
@@ -368,12 +377,18 @@ def _resolve_columns(shards: ParquetShards, columns: Mapping[str, str]) -> tuple
     pictures = _picture_columns(schema)
     if not pictures:
         raise ExegesisError(f"{shards.source}: has no column of pictures among {', '.join(schema.names)}.")
-    if columns.get("image", pictures[0]) not in pictures:
-        raise UsageError(
-            f"columns: {columns['image']!r} holds no pictures. Columns with pictures: {', '.join(pictures)}."
-        )
-    named = [name for name in ("label", *read_class_names(shards)) if name in schema.names]
-    return columns.get("image", pictures[0]), columns.get("label", named[0] if named else None)
+    for role in ("image", "mask"):
+        if columns.get(role, pictures[0]) not in pictures:
+            raise UsageError(
+                f"columns: {columns[role]!r} holds no pictures. Columns with pictures: {', '.join(pictures)}."
+            )
+    masks = columns.get("mask", MASK_COLUMN)
+    usual = {"image": next((name for name in pictures if name != masks), masks)}
+    if named := [name for name in ("label", *read_class_names(shards)) if name in schema.names]:
+        usual["label"] = named[0]
+    if masks in pictures and masks != columns.get("image", usual["image"]):
+        usual["mask"] = masks
+    return usual | dict(columns)
 
 
 def _picture_columns(schema: pyarrow.Schema) -> list[str]:
@@ -403,6 +418,12 @@ def _read_groups(shards: ParquetShards, label: str | None, limit: int | None) ->
     return groups, labels[:limit]
 
 
-def _read_pictures(shards: ParquetShards, column: str, group: _RowGroup) -> list[Any]:
+def _decode(cell: Any, name: str) -> Pixels | None:
+    """Decode the picture of a cell: bytes, or a record with a field `bytes`; None if it has none."""
+    data = cell.get("bytes") if isinstance(cell, dict) else cell
+    return open_picture(data, name) if isinstance(data, bytes) else None
+
+
+def _read_cells(shards: ParquetShards, column: str, group: _RowGroup) -> list[Any]:
     with open_parquet(shards.fetch(group.file)) as file:
         return file.read_row_group(group.number, [column])[column].to_pylist()

@@ -1,46 +1,65 @@
-"""Slices of registered data sets: examples chosen by their numbers, as options of the name.
+"""Slices of data sets: examples chosen by their numbers, as options of the name.
 
 `reviews:slice=hard,rows=3+7-9` has the examples 3, 7, 8 and 9 of `reviews`, numbered from 0. The name alone says
 which they are, so a link, a command and a job on another machine read the same examples.
+
+Files and data sets on the hub change. Their slices also name the content that the numbers are of, by the start of its
+revision: `own.csv:slice=hard,rows=3+7-9,digest=5f2a61c09b3e`. If the content is another one, that is an error.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeVar
 
 from cache import key_for
 from engine.data.examples import Dataset, ImageDataset
-from engine.data.registry import parse_options
-from engine.errors import not_allowed
+from engine.errors import ExegesisError, not_allowed
+from engine.params import parse_assignments
 
 Data = TypeVar("Data", Dataset, ImageDataset)
 
-ROWS, NAME = "rows", "slice"
-"""The options: which examples, and what people call them."""
+ROWS, NAME, DIGEST = "rows", "slice", "digest"
+"""The options: which examples, what people call them, and how the revision of the whole data set starts."""
+DIGEST_CHARACTERS = 12
+_OPTION = re.compile(rf"(?:^|,)\s*(?:{ROWS}|{NAME})\s*=")
+_DIGEST = re.compile(r"[0-9a-f]{8,64}")
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 _NAME = re.compile(r"[\w .-]{1,40}")
 
 
 @dataclass(frozen=True)
 class SliceRows:
-    """The examples of a slice in increasing order, and its name, which may be empty."""
+    """The examples of a slice in increasing order; its name and the start of the whole's revision, or "" if unknown."""
 
     rows: tuple[int, ...]
     name: str = ""
+    digest: str = ""
 
 
-def slice_name(dataset: str, rows: Iterable[int], name: str = "") -> str:
-    """The name of a slice of a data set, which may be a slice itself. Errors: no rows; not a name."""
-    own, part = split_slice(parse_options(dataset))
+def slice_name(dataset: str, rows: Iterable[int], name: str = "", revision: str = "") -> str:
+    """The name of a slice of a data set, which may be a slice itself. Errors: no rows; not a name.
+
+    `revision`: of the data set if it is a file or on the hub, so that a change of it is noticed.
+    """
+    whole, part = split_slice(dataset)
     chosen = [part.rows[row] for row in rows] if part else list(rows)
     if not chosen:
         raise not_allowed(ROWS, "at least one example", "none")
-    options = {**own, **({NAME: _checked_name(name)} if name else {}), ROWS: format_rows(chosen)}
-    return f"{dataset.partition(':')[0]}:{','.join(f'{option}={value}' for option, value in options.items())}"
+    digest = part.digest if part else revision[:DIGEST_CHARACTERS]
+    return join_slice(whole, SliceRows(tuple(chosen), _checked_name(name), digest))
+
+
+def join_slice(whole: str, part: SliceRows | None) -> str:
+    """The name of a slice of a whole data set; without a slice the name of the whole. Undoes `split_slice`."""
+    if part is None:
+        return whole
+    options = {NAME: part.name, ROWS: format_rows(part.rows), DIGEST: part.digest}
+    listed = ",".join(f"{option}={value}" for option, value in options.items() if value)
+    return f"{whole}{',' if '=' in whole.rpartition(':')[2] else ':'}{listed}"
 
 
 def format_rows(rows: Iterable[int]) -> str:
@@ -64,30 +83,57 @@ def parse_rows(text: str) -> tuple[int, ...]:
     return tuple(sorted(chosen))
 
 
-def split_slice(options: Mapping[str, str]) -> tuple[dict[str, str], SliceRows | None]:
-    """The options of the data set itself, and the slice if they name one. Errors: a name without rows."""
-    own = {name: value for name, value in options.items() if name not in (ROWS, NAME)}
+def split_slice(dataset: str) -> tuple[str, SliceRows | None]:
+    """Split a name into the name of the whole data set, and the slice if it names one. Errors: a name without rows."""
+    head, _, tail = dataset.rpartition(":")
+    if not head or not _OPTION.search(tail):
+        return dataset, None
+    options = parse_assignments(tail.split(","))
+    name, digest = options.pop(NAME, ""), options.pop(DIGEST, "")
     if ROWS not in options:
-        if NAME in options:
-            raise not_allowed(NAME, "beside rows, as in slice=hard,rows=3+7-9", options[NAME])
-        return own, None
-    return own, SliceRows(parse_rows(options[ROWS]), _checked_name(options.get(NAME, "")))
+        raise not_allowed(NAME, "beside rows, as in slice=hard,rows=3+7-9", name)
+    if digest and not _DIGEST.fullmatch(digest):
+        raise not_allowed(DIGEST, "8 to 64 hexadecimal digits", digest)
+    rows = parse_rows(options.pop(ROWS))
+    own = ",".join(f"{option}={value}" for option, value in options.items())
+    return f"{head}:{own}" if own else head, SliceRows(rows, _checked_name(name), digest)
 
 
-def take_slice(data: Data, part: SliceRows, limit: int | None = None) -> Data:
-    """The data set with these examples alone, at most `limit`. Its revision follows from theirs.
+def whole_name(dataset: str) -> str:
+    """The name of the data set that a name is a slice of; other names unchanged."""
+    return split_slice(dataset)[0]
 
-    Errors: an example that the data set does not have.
+
+def load_slice(dataset: str, part: SliceRows, load_whole: Callable[[], Data], limit: int | None) -> Data:
+    """The data set of that name: these examples of the whole, at most `limit`. Its revision follows from theirs.
+
+    Errors: an example that the data set does not have; a data set of other content.
     """
-    if part.rows[-1] >= len(data):
-        raise not_allowed(ROWS, f"numbers of examples from 0 to {len(data) - 1}", part.rows[-1])
+    data = load_whole()
+    if not data.revision.startswith(part.digest):
+        raise ExegesisError(
+            f"digest: {data.title} has changed since the slice was named, or its split or columns are others: its "
+            f"revision starts with {data.revision[: len(part.digest)]}, the slice names {part.digest}. Choose the "
+            "examples again."
+        )
+    count = len(data)
+    if isinstance(data, Dataset):
+        count += len(data.faults)
+    if part.rows[-1] >= count:
+        raise not_allowed(ROWS, f"numbers of examples from 0 to {count - 1}", part.rows[-1])
     rows = part.rows[:limit]
     title = f"{data.title}: {part.name or f'{len(part.rows):,} examples'}"
     revision = key_for({"revision": data.revision, "rows": list(part.rows)})
     if isinstance(data, Dataset):
-        return replace(data, title=title, revision=revision, examples=[data.examples[row] for row in rows], faults={})
+        # The places of the examples among those that are valid, which is their number where all are.
+        places = {row: at for at, row in enumerate(row for row in range(count) if row not in data.faults)}
+        examples = [data.examples[places[row]] for row in rows if row in places]
+        faults = {at: data.faults[row] for at, row in enumerate(rows) if row in data.faults}
+        return replace(data, id=dataset, title=title, revision=revision, examples=examples, faults=faults)
     labels, read = tuple(data.labels[row] for row in rows), data.read
-    return replace(data, title=title, revision=revision, labels=labels, read=lambda index: read(rows[index]))
+    return replace(
+        data, id=dataset, title=title, revision=revision, labels=labels, read=lambda index: read(rows[index])
+    )
 
 
 def _checked_name(name: str) -> str:

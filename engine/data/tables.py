@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from engine.data.examples import LabeledExample, Span, validate_spans
-from engine.data.labels import ParsedLabels, read_labels
+from engine.data.labels import PROMPT_LABELS, ParsedLabels, read_labels
 from engine.errors import ExegesisError, UsageError, excerpt, unknown
 
 Content = TypeVar("Content")
@@ -32,7 +32,9 @@ RowErrors = dict[str, str]
 """Why a line is invalid, by its place in the file."""
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".jsonl")
-COLUMN_ROLES = ("text", "text_pair", "label", "rationale", "rationale_pair")
+COLUMN_ROLES = ("text", "text_pair", "label", "rationale", "rationale_pair", "answer", "foil")
+PROMPT_ROLES = ("answer", "foil")
+"""A table with both has prompts: each text is followed by its right next token, or by a wrong one."""
 
 _field_limit = threading.Lock()
 
@@ -242,7 +244,10 @@ def validate_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def resolve_columns(source: str, present: Sequence[str], columns: Mapping[str, str] | None) -> dict[str, str]:
-    """Complete the mapping: an unmapped role takes the column of its own name, if there is one."""
+    """Complete the mapping: an unmapped role takes the column of its own name, if there is one.
+
+    The columns answer and foil count together; with them the label is the answer, whatever the column label has.
+    """
     mapping = validate_columns(columns)
     for role, column in mapping.items():
         if column not in present:
@@ -253,7 +258,16 @@ def resolve_columns(source: str, present: Sequence[str], columns: Mapping[str, s
             raise UsageError(f"{source}: has no column {column!r} for {role}. Its columns: {listed}. {hint}")
     mapped = set(mapping.values())
     own = {role: role for role in COLUMN_ROLES if role not in mapping and role in present and role not in mapped}
-    return mapping | own
+    complete = mapping | own
+    has = [role in complete for role in PROMPT_ROLES]
+    if any(role in mapping for role in PROMPT_ROLES) and not all(has):
+        raise UsageError(
+            f"columns: a prompt needs {' and '.join(PROMPT_ROLES)}, got only one of them. Map both or none."
+        )
+    if all(has) and "label" in mapping:
+        raise UsageError("columns: the label of a prompt is its answer. Leave label out, or answer and foil.")
+    left_out = {"label"} if all(has) else set(PROMPT_ROLES)
+    return {role: column for role, column in complete.items() if role not in left_out}
 
 
 def map_rows(
@@ -282,6 +296,8 @@ def map_rows(
         raise ExegesisError(faults[0])
     good = [row for place, row in enumerate(filled) if place not in faults]
     raw = [values.get(mapping["label"]) if "label" in mapping else None for _, values in good]
+    if "answer" in mapping:
+        raw, label_names = ["answer"] * len(good), PROMPT_LABELS
     labels = read_labels(raw, [where for where, _ in good], label_names)
     pairs = zip(good, labels.values, strict=True)
     examples = tuple(_make_example(where, values, mapping, label) for (where, values), label in pairs)
@@ -315,17 +331,23 @@ def _make_example(
     mapped = set(mapping.values())
     text = _parse_text(where, mapping["text"], parts["text"], required=True) or ""
     pair = _parse_text(where, mapping.get("text_pair", ""), parts.get("text_pair"), required=False)
+    answer, foil = (_parse_text(where, mapping.get(r, ""), parts.get(r), required=r in mapping) for r in PROMPT_ROLES)
     try:
-        return LabeledExample(
+        labeled = LabeledExample(
             text=text,
             text_pair=pair,
             label=label,
             rationale=_parse_spans(where, "rationale", parts, text),
             rationale_pair=_parse_spans(where, "rationale_pair", parts, pair),
             extra={column: value for column, value in values.items() if column not in mapped},
+            answer=answer,
+            foil=foil,
         )
+        if answer is not None:
+            _ = labeled.example  # a prompt has no second text, and two different tokens
     except UsageError as error:
         raise ExegesisError(f"{where}: {error}") from None
+    return labeled
 
 
 def _parse_text(where: str, column: str, value: object, required: bool) -> str | None:

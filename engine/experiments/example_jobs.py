@@ -19,6 +19,7 @@ from engine.data.datasets import dataset_names, load
 from engine.data.examples import ImageDataset
 from engine.data.hub import HUB_PREFIX
 from engine.data.image_datasets import load_images, registered_name
+from engine.data.slices import whole_name
 from engine.errors import ExegesisError, UsageError, excerpt, not_allowed, unknown
 from engine.explain import explain_many, key_of
 from engine.input_kinds import input_kind, kind_of_model
@@ -221,7 +222,7 @@ def check_predict(spec: Spec) -> None:
     if "split" in spec:
         raise UsageError("split of a predict job: applies to image models only. Leave split out.")
     name = spec["data"]
-    if name not in dataset_names() and not name.startswith(HUB_PREFIX) and not Path(name).exists():
+    if name not in dataset_names() and not name.startswith(HUB_PREFIX) and not Path(whole_name(name)).exists():
         load(name, limit=1)  # raises an error that lists the known ones
     if "methods" in spec:
         check_methods(spec["methods"])
@@ -322,4 +323,5 @@ def _is_here(model: str) -> bool:
 
 def _can_open(pictures: str) -> bool:
     """Whether a picture set can be looked at in a check: it is registered, or unknown. Hub and files are not opened."""
-    return bool(registered_name(pictures)) or not (pictures.startswith(HUB_PREFIX) or Path(pictures).exists())
+    is_elsewhere = pictures.startswith(HUB_PREFIX) or Path(whole_name(pictures)).exists()
+    return bool(registered_name(pictures)) or not is_elsewhere

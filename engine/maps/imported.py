@@ -1,22 +1,25 @@
 """Imported sets of maps as methods: stored as one file each in the home, and offered as `maps:NAME`.
 
 A set is of one model and one kind of input. It has the map of an input and a class or it has none: nothing is
-computed. So methods that need the maps of changed inputs or models refuse it.
+computed. So methods that need the maps of changed inputs or models refuse it. The facts of all sets are in memory, and
+the maps of those that were used last.
 """
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import functools
 import hashlib
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jaxtyping import Float
 
 from engine.errors import ExegesisError, UsageError, excerpt, not_allowed, unknown
 from engine.format import count_text
@@ -26,18 +29,19 @@ from engine.models import catalog
 from engine.params import NoParams
 from engine.progress import Report, check_cancelled, silent
 from engine.registry import IMPORTED_PREFIX, Axes, Explainer
-from engine.request import Example, Input, Prompt
+from engine.request import Example, Input, Picture, Prompt
 from engine.task import Attribution, Task, TaskItem
 
 if TYPE_CHECKING:
-    from engine import explain, input_kinds, runtime
-    from engine.data import sources
+    from engine import explain, input_kinds, predictions, runtime
+    from engine.data import image_datasets, sources
     from engine.maps import alignment
     from engine.maps.files import MapEntry, MapFile
     from engine.models.classifier import AnyClassifier, EncodedInput
 else:  # the list of methods is read before any model, and by what these import
     explain, input_kinds = LazyModule("engine.explain"), LazyModule("engine.input_kinds")
     runtime, sources = LazyModule("engine.runtime"), LazyModule("engine.data.sources")
+    image_datasets, predictions = LazyModule("engine.data.image_datasets"), LazyModule("engine.predictions")
     alignment = LazyModule("engine.maps.alignment")
 
 FORMAT = 1
@@ -46,21 +50,35 @@ NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,49}")
 CLOSE = 0.02
 """By how much the probability of the explained class may differ from that at the import, as in half precision."""
 FAMILY = "imported"
+DIGITS = 32
+"""Of the digest of an input."""
+IN_MEMORY = 4
+"""Sets whose maps are in memory."""
+MOST_COMPARED = 5_000
+"""Examples of a data set that are compared with a set, at most."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StoredMap:
-    """One map: the scores of the features in their order. `probability`: of the explained class at the import."""
+    """One map: the scores of the features in their order. `probability`: of the explained class at the import.
+
+    `input`: of what the model reads (`input_digest`). `source`: of the example (`source_digest`); "" in sets that were
+    imported before it was stored.
+    """
 
     input: str
     label: str
     probability: float
-    scores: tuple[float, ...]
+    scores: Float[np.ndarray, "feature"]
+    source: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class ImportedMaps:
-    """A set of maps. `inputs`: the number of different inputs. `digest`: of its file."""
+    """The facts of a set of maps. `maps`, `inputs`: the numbers of maps and of different inputs. `digest`: of its file.
+
+    `has_sources`: whether all maps have the digest of their example.
+    """
 
     name: str
     kind: str
@@ -70,16 +88,15 @@ class ImportedMaps:
     method: str
     signed: bool
     date: str
-    maps: tuple[StoredMap, ...]
+    maps: int = 0
+    inputs: int = 0
+    has_sources: bool = False
     digest: str = ""
 
-    @functools.cached_property
+    @property
     def by_input(self) -> Mapping[str, Mapping[str, StoredMap]]:
-        """The maps of each input by class."""
-        by_input: dict[str, dict[str, StoredMap]] = {}
-        for one in self.maps:
-            by_input.setdefault(one.input, {})[one.label] = one
-        return by_input
+        """The maps of each input by class. Errors: the file has changed or is gone."""
+        return _stored_maps(str(maps_folder() / f"{self.name}{SUFFIX}"), self.digest)
 
     @property
     def id(self) -> str:
@@ -93,6 +110,31 @@ class ImportedMaps:
         if catalog.revision(model) != self.revision:
             return f"{self.id} holds maps of another revision of {model}: its weights changed. Import them again."
         return ""
+
+
+def count_covered(stored: ImportedMaps, dataset: str, split: str | None = None) -> tuple[int, int] | None:
+    """The number of examples of a data set that a set has maps of, and of all. Reads no model.
+
+    None where it is not known: the set is of an older import, the data set has more than `MOST_COMPARED` examples, or
+    its pictures were not read yet. Errors: those of reading the data set.
+    """
+    if not stored.has_sources:
+        return None
+    known = {one.source for by_class in stored.by_input.values() for one in by_class.values()}
+    if stored.kind == Picture.kind:
+        cached = predictions.cached_digests(image_datasets.load_images(dataset, split))
+        digests = [None if digest is None else digest[:DIGITS] for digest in cached]
+        return None if None in digests else (sum(digest in known for digest in digests), len(digests))
+    source = sources.load_source(stored.kind, dataset, split, tolerant=True)
+    if source.count > MOST_COMPARED:
+        return None
+    return sum(source_digest(one) in known for one in _readable(source)), source.count
+
+
+def _readable(source: sources.ExampleSource) -> Iterable[Input]:
+    for place in range(source.count):
+        with contextlib.suppress(ExegesisError):  # an invalid row has no map either
+            yield source.read(place).input
 
 
 def maps_folder() -> Path:
@@ -130,9 +172,9 @@ def import_maps(file: MapFile, name: str, model: str = "", report: Report = sile
             stored[one.input, one.label] = one
     imported = ImportedMaps(
         name, kind, model, catalog.revision(model), file.tool, file.method, file.signed,
-        datetime.datetime.now(datetime.UTC).date().isoformat(), tuple(stored.values()),
+        datetime.datetime.now(datetime.UTC).date().isoformat(),
     )  # fmt: skip
-    _write(imported, path)
+    _write(imported, stored.values(), path)
     report(len(file.maps), len(file.maps), "")
     return load(path)
 
@@ -176,9 +218,8 @@ def _stored_map(model: AnyClassifier, entry: MapEntry, example: Input) -> Stored
     except ExegesisError as error:
         raise UsageError(f"{entry.name}: {error}") from None
     scores = alignment.align(entry, example, encoded)
-    return StoredMap(
-        input_digest(encoded), prediction.labels[target], prediction.probabilities[target], tuple(scores.tolist())
-    )
+    label, probability = prediction.labels[target], prediction.probabilities[target]
+    return StoredMap(input_digest(encoded), label, probability, scores, source_digest(example))
 
 
 def input_digest(encoded: EncodedInput) -> str:
@@ -186,11 +227,24 @@ def input_digest(encoded: EncodedInput) -> str:
     moves = getattr(encoded, "moves", None)
     # The classes of a prompt are no part of it: a map names its class.
     parts = (encoded.ids.tobytes(), getattr(encoded, "types", np.zeros(0)).tobytes(), b"" if moves is None else moves)
-    return hashlib.sha256(b"|".join(bytes(part) for part in parts)).hexdigest()[:32]
+    return hashlib.sha256(b"|".join(bytes(part) for part in parts)).hexdigest()[:DIGITS]
 
 
-def _write(imported: ImportedMaps, path: Path) -> None:
-    plain = {"format": FORMAT, **{name: value for name, value in asdict(imported).items() if name != "digest"}}
+def source_digest(example: Input) -> str:
+    """Identifies an example whatever the model: by its texts or its pixels. The class of a prompt is no part of it."""
+    if isinstance(example, Picture):
+        return example.digest[:DIGITS]
+    texts = [example.text, example.text_pair] if isinstance(example, Example) else example.as_plain()
+    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:DIGITS]
+
+
+FACTS = ("name", "kind", "model", "revision", "tool", "method", "signed", "date")
+"""The fields of a set in its file, beside its maps."""
+
+
+def _write(imported: ImportedMaps, maps: Iterable[StoredMap], path: Path) -> None:
+    rows = [{**vars(one), "scores": one.scores.tolist()} for one in maps]
+    plain = {"format": FORMAT, **{name: getattr(imported, name) for name in FACTS}, "maps": rows}
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
     part.write_text(json.dumps(plain, ensure_ascii=False, allow_nan=False), encoding="utf-8")
@@ -198,39 +252,79 @@ def _write(imported: ImportedMaps, path: Path) -> None:
 
 
 def load(path: Path) -> ImportedMaps:
-    """Load a stored set. Errors: the file is missing or damaged."""
+    """Load the facts of a stored set. Errors: the file is missing or damaged."""
+    plain, maps, digest = _read(path)
+    try:
+        facts = {name: plain[name] for name in FACTS} | {"name": path.stem}
+    except KeyError as error:
+        raise _unreadable(path, error) from None
+    inputs, has_sources = len({one.input for one in maps}), all(one.source for one in maps)
+    return ImportedMaps(**facts, maps=len(maps), inputs=inputs, has_sources=has_sources, digest=digest)
+
+
+def _read(path: Path) -> tuple[dict[str, Any], list[StoredMap], str]:
+    """The fields of a file, its maps and its digest."""
     try:
         content = path.read_bytes()
         plain = json.loads(content)
         if plain.pop("format") != FORMAT:
             raise ValueError("another format")
-        maps = tuple(StoredMap(**{**one, "scores": tuple(one["scores"])}) for one in plain.pop("maps"))
-        return ImportedMaps(**plain, maps=maps, digest=hashlib.sha256(content).hexdigest()[:16])
+        maps = [StoredMap(**{**one, "scores": np.array(one["scores"], np.float64)}) for one in plain.pop("maps")]
+        if any(one.scores.ndim != 1 for one in maps):
+            raise ValueError("scores are no list")
+        return plain, maps, hashlib.sha256(content).hexdigest()[:16]
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise ExegesisError(
-            f"maps {path.stem}: the file {path.name} cannot be read ({excerpt(str(error))}). Import the maps again."
-        ) from None
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: Exception) -> ExegesisError:
+    reason = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+    return ExegesisError(
+        f"maps {path.stem}: the file {path.name} cannot be read ({excerpt(str(reason))}). Import the maps again."
+    )
+
+
+@functools.lru_cache(maxsize=IN_MEMORY)
+def _stored_maps(path: str, digest: str) -> Mapping[str, Mapping[str, StoredMap]]:
+    """The maps of each input by class, of a file with that digest."""
+    _, maps, current = _read(Path(path))
+    if current != digest:
+        raise ExegesisError(f"maps {Path(path).stem}: the file has just changed. Try again.")
+    by_input: dict[str, dict[str, StoredMap]] = {}
+    for one in maps:
+        by_input.setdefault(one.input, {})[one.label] = one
+    return by_input
 
 
 def all_imported() -> list[ImportedMaps]:
-    """All imported sets by name. Damaged ones are left out."""
+    """All imported sets by name, without damaged ones."""
+    return [one for one in _all_files().values() if isinstance(one, ImportedMaps)]
+
+
+def damaged_sets() -> dict[str, str]:
+    """Why sets cannot be read, by their names."""
+    return {name: one for name, one in _all_files().items() if isinstance(one, str)}
+
+
+def _all_files() -> dict[str, ImportedMaps | str]:
+    """Each set by its name, or why it cannot be read."""
     folder = maps_folder()
-    if not folder.is_dir():
-        return []
-    sets = []
-    for path in sorted(folder.glob(f"[!.]*{SUFFIX}")):
-        try:
+    paths = sorted(folder.glob(f"[!.]*{SUFFIX}")) if folder.is_dir() else []
+    sets: dict[str, ImportedMaps | str] = {}
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):  # just removed
             stat = path.stat()
-            sets.append(_load_once(str(path), stat.st_mtime_ns, stat.st_size))
-        except (OSError, ExegesisError):
-            continue
+            sets[path.stem] = _load_once(str(path), stat.st_mtime_ns, stat.st_size)
     return sets
 
 
 @functools.lru_cache(maxsize=512)
-def _load_once(path: str, modified: int, size: int) -> ImportedMaps:
-    """Load a file once. `modified`, `size`: change with the file."""
-    return load(Path(path))
+def _load_once(path: str, modified: int, size: int) -> ImportedMaps | str:
+    """The facts of a file, or why it cannot be read. `modified`, `size`: change with the file."""
+    try:
+        return load(Path(path))
+    except ExegesisError as error:
+        return str(error)
 
 
 def find_imported(name: str) -> ImportedMaps:
@@ -292,7 +386,7 @@ def _attribution(imported: ImportedMaps, item: TaskItem) -> Attribution:
     if by_class is None:
         raise ExegesisError(
             f"{imported.id} has no map of this input, and maps imported from {imported.tool} are not recomputed. It "
-            f"has maps of {count_text(len(imported.by_input), 'input')}: import more, "
+            f"has maps of {count_text(imported.inputs, 'input')}: import more, "
             "or choose a method that computes maps."
         )
     label = item.prediction.labels[item.target]

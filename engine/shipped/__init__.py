@@ -29,6 +29,8 @@ BEHAVIORS = Path(__file__).parent / "behaviors.jsonl"
 """Packed alike."""
 CORPORA = Path(__file__).parent / "corpora.jsonl"
 """Packed alike."""
+CONCEPTS = Path(__file__).parent / "concepts.jsonl"
+"""Packed alike."""
 RULES = Path(__file__).parent / "rules.jsonl"
 """Packed alike."""
 SCAFFOLDS = Path(__file__).parent / "scaffolds.jsonl"
@@ -51,7 +53,7 @@ def find(key: str) -> tuple[Meta, Arrays] | None:
 @functools.cache
 def entries() -> dict[str, bytes]:
     """Every shipped entry by its key."""
-    files = (EVALUATIONS, RANDOMIZATIONS, ATTACKS, BEHAVIORS, CORPORA, RULES, SCAFFOLDS, SUPPRESSORS)
+    files = (EVALUATIONS, RANDOMIZATIONS, ATTACKS, BEHAVIORS, CORPORA, CONCEPTS, RULES, SCAFFOLDS, SUPPRESSORS)
     packed = (line for file in files for line in _bodies(file))
     return dict(_bodies(EXPLANATIONS)) | {key: zlib.decompress(body) for key, body in packed}
 

@@ -11,6 +11,7 @@ import os
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,10 +22,12 @@ from engine import shipped
 from engine.attacks import attack
 from engine.attacks.plan import OBJECTIVES, PIXELS, PLACES, AttackParams, AttackPlan, AttackRequest
 from engine.behavior.plan import INCLUDED
-from engine.corpus.plan import CORPUS, CorpusPlan
+from engine.concepts.plan import CONCEPTS
+from engine.corpus.plan import CORPUS
 from engine.data.sources import load_source
 from engine.evaluation.plan import EVALUATE, EvaluationPlan
 from engine.experiments import run as experiments
+from engine.experiments.base import Experiment
 from engine.explain import explain_many, key_of
 from engine.lazy import LazyModule
 from engine.params import Plain, as_plain
@@ -156,33 +159,17 @@ def compute_attacks() -> tuple[str, ...]:
     return attack_keys()
 
 
-CORPUS_PLANS: Mapping[str, CorpusPlan] = CORPUS.opens_with
-"""The corpus views by the kind of input: all hand-written reviews, and handwritten digits."""
-
-
-def corpus_keys() -> tuple[str, ...]:
-    """The keys of the corpus views."""
-    return tuple(experiments.key_of(plan, experiments.sample_of(plan)) for plan in CORPUS_PLANS.values())
-
-
-def compute_corpora() -> tuple[str, ...]:
-    """Compute the corpus views that are missing. Returns the keys of all."""
-    for plan in CORPUS_PLANS.values():
-        experiments.carry_out(plan)
-    return corpus_keys()
-
-
-def rules_keys() -> tuple[str, ...]:
-    """The keys of the tests of rules that the page opens with, by the kind of input."""
-    samples = [(plan, experiments.sample_of(plan)) for plan in RULES.opens_with.values()]
+def opening_keys(experiment: Experiment) -> tuple[str, ...]:
+    """The keys of the results that an experiment's page opens with, by the kind of input."""
+    samples = [(plan, experiments.sample_of(plan)) for plan in experiment.opens_with.values()]
     return tuple(experiments.key_of(part, sample) for plan, sample in samples for part in experiments.parts_of(plan))
 
 
-def compute_rules() -> tuple[str, ...]:
-    """Compute the tests of rules that are missing. Returns the keys of all."""
-    for plan in RULES.opens_with.values():
+def compute_opening(experiment: Experiment) -> tuple[str, ...]:
+    """Compute those of them that are missing. Returns the keys of all."""
+    for plan in experiment.opens_with.values():
         experiments.carry_out(plan)
-    return rules_keys()
+    return opening_keys(experiment)
 
 
 BITS, DEFAULT_BITS = {"scores": 12}, 24
@@ -265,8 +252,9 @@ def main() -> None:
             shipped.EVALUATIONS: experiment_lines(compute_evaluations),
             shipped.RANDOMIZATIONS: experiment_lines(compute_randomizations, round_floats),
             shipped.BEHAVIORS: experiment_lines(compute_behaviors, round_floats),
-            shipped.CORPORA: experiment_lines(compute_corpora, round_floats),
-            shipped.RULES: experiment_lines(compute_rules),
+            shipped.CORPORA: experiment_lines(partial(compute_opening, CORPUS), round_floats),
+            shipped.CONCEPTS: experiment_lines(partial(compute_opening, CONCEPTS), round_floats),
+            shipped.RULES: experiment_lines(partial(compute_opening, RULES)),
             shipped.ATTACKS: experiment_lines(compute_attacks, truncate_changes),
         }
     for file, entries in lines.items():

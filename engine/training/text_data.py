@@ -17,6 +17,7 @@ from engine.data.datasets import EMBEDDED, dataset_card, load, registered_name
 from engine.data.examples import Dataset, LabeledExample
 from engine.data.generation import SPLIT_SIZES, GeneratedExamples
 from engine.data.registry import parse_names
+from engine.data.slices import whole_name
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.models.text_adapter import TextAdapter
 from engine.models.text_classifier import tokenize
@@ -106,7 +107,8 @@ def _check_labels(argument: str, data: Dataset, corpus: TextCorpus) -> None:
 
 def load_train_split(dataset: str, mapping: dict[str, str] | None = None) -> Dataset:
     """Load the training split, or the whole of a data set without splits."""
-    if Path(dataset).is_file() or registered_name(dataset) in EMBEDDED:
+    whole = whole_name(dataset)
+    if Path(whole).is_file() or registered_name(whole) in EMBEDDED:
         return load(dataset, columns=mapping)
     return load(dataset, split="train", columns=mapping)
 

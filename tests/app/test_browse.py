@@ -18,7 +18,7 @@ from components.navigation import EVALUATE, TEXT
 from components.text.state import key
 from engine import jobs
 from engine.data.datasets import load
-from engine.data.slices import slice_name
+from engine.data.slices import format_rows, slice_name
 from engine.predictions import cached_predictions, predictions
 from engine.store import result_store
 from tests.alerts import errors
@@ -275,6 +275,22 @@ def test_the_confusion_matrix_counts_and_its_filters_are_in_the_link(model: str,
     assert again.selectbox(key("browse.predicted")).value == name
     again.selectbox(key("browse.predicted")).set_value("").run()
     assert "predicted" not in again.query_params
+
+
+def test_a_list_of_a_file_is_a_slice_until_the_file_changes(model: str, data: str) -> None:
+    page = opened(model=model, data=data, find=" and ")
+    page.session_state[key("slice_panel")] = True
+    page.run()
+    whole = load(data)
+    rows = [index for index, labeled in enumerate(whole.examples) if " and " in labeled.text]
+    name = f"{data}:rows={format_rows(rows)},digest={whole.revision[:12]}"
+    assert name in [code.value for code in page.code]
+    part = predicted(opened(model=model, data=name), f"Predict all {len(rows)} examples")
+    assert column(part, "Text") == [whole[row].text for row in rows]
+    assert jobs.list_jobs()[0].spec["data"] == name
+    Path(data).write_text(json.dumps({"text": "movie", "label": 0}) + "\n", encoding="utf-8")
+    part.run()
+    assert "digest: own.jsonl has changed since the slice was named" in told(part)
 
 
 def test_a_filtered_list_is_a_slice_that_evaluate_takes() -> None:

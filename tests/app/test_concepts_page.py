@@ -10,12 +10,15 @@ from streamlit.testing.v1 import AppTest
 
 from components.concepts.page import SESSION, answer_html, findings_table, layers_chart
 from components.experiment.page import command_line
+from engine import shipped
 from engine.concepts.experiment import ConceptScores
-from engine.concepts.plan import ConceptsPlan
+from engine.concepts.plan import CONCEPTS, ConceptsPlan
+from engine.experiments.run import finished
 from tests.alerts import errors
 from tests.project import ROOT
 
 pytestmark = pytest.mark.usefixtures("own_home")
+LARGEST_FILE = 20_000
 NOUNS = ("film", "book", "food", "plot", "hotel", "dish", "room", "trip", "cast", "menu")
 TEXTS = "\n".join(f"I did not like the {noun}." for noun in NOUNS)
 
@@ -55,7 +58,23 @@ def test_vectors_that_separate_nothing_are_no_finding() -> None:
     assert findings_table(found.findings)["Result"].unique().tolist() == ["separates nothing"]
 
 
-def test_the_page_offers_a_job_says_what_is_missing_and_cites_the_command() -> None:
+@pytest.mark.parametrize("kind", CONCEPTS.opens_with)
+def test_it_opens_finished_with_the_shipped_numbers(kind: str) -> None:
+    result = finished(CONCEPTS.opens_with[kind])
+    assert result is not None, "run python -m engine.shipped.make"
+    [found] = result.models
+    assert found.complete
+    assert found.concepts == CONCEPTS.opens_with[kind].concepts
+    assert shipped.CONCEPTS.stat().st_size < LARGEST_FILE
+    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120).switch_page("pages/concepts.py")
+    page.query_params["input"] = kind
+    page.run()
+    assert not page.exception
+    assert answer_html(found) in [block.proto.body for block in page.get("html")]
+    assert not [button for button in page.button if button.label == "Concepts"], "nothing is left to start"
+
+
+def test_the_page_says_what_is_missing_and_cites_the_command() -> None:
     page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120).switch_page("pages/concepts.py").run()
     assert not page.exception
     assert not errors(page)

@@ -14,7 +14,6 @@ from engine.corpus.plan import CORPUS
 from engine.corpus.scores import REMOVAL
 from engine.experiments.run import finished
 from engine.false_discovery import survives
-from engine.shipped.make import CORPUS_PLANS
 from tests.alerts import html_of
 from tests.project import ROOT
 
@@ -43,9 +42,9 @@ def words(p_values: list[float], means: list[float], names: list[str]) -> Corpus
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", CORPUS_PLANS)
+@pytest.mark.parametrize("kind", CORPUS.opens_with)
 def test_it_opens_finished_with_the_shipped_numbers(kind: str) -> None:
-    result = finished(CORPUS_PLANS[kind])
+    result = finished(CORPUS.opens_with[kind])
     assert result is not None, "run python -m engine.shipped.make"
     [one] = result.models
     assert one.complete

@@ -92,6 +92,25 @@ def test_text_shows_the_map_and_other_pages_offer_it(model: str, tmp_path: Path)
     assert "<b>1.0" not in raw(page)
     refused = readable_html(opened("text", model=model, text="bad food", method=["maps:mine"]))
     assert "maps:mine has no map of this input" in refused
-    for page in (opened("evaluate", model=model, data="reviews"), opened("compare"), opened("study", new="1")):
-        choices = [option for box in (*page.multiselect, *page.selectbox) for option in box.options]
-        assert "Saliency, imported (mine)" in choices
+    data = tmp_path / "own.csv"
+    data.write_text("text,label\nbad food,0\ngood food,1\n", encoding="utf-8")
+    for page in (opened("evaluate", model=model, data=str(data)), opened("compare"), opened("study", new="1")):
+        assert "Saliency, imported (mine)" in choices(page)
+    assert "Saliency, imported (mine)" not in choices(opened("evaluate", model=model, data="reviews"))
+    assert "Saliency, imported (mine)" not in choices(opened("evaluate", model=model, data=f"{data}:rows=0"))
+    linked = opened("evaluate", model=model, data="reviews", method=["maps:mine"])
+    assert "Saliency, imported (mine)" in choices(linked), "what a link chooses stays"
+
+
+def choices(page: AppTest) -> list[str]:
+    return [option for box in (*page.multiselect, *page.selectbox) for option in box.options]
+
+
+def test_a_set_that_cannot_be_read_is_said_and_can_be_removed() -> None:
+    folder = imported.maps_folder()
+    folder.mkdir(parents=True)
+    (folder / "old.json").write_text("{}", encoding="utf-8")
+    page = opened("library", section="maps")
+    assert "maps old: the file old.json cannot be read" in errors(page)[0]
+    page.button("library.maps.remove").click().run()
+    assert page.info[0].value == EMPTY

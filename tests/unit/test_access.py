@@ -127,6 +127,7 @@ def test_what_is_offered_is_open_and_listed(monkeypatch: pytest.MonkeyPatch, tmp
     assert str(model) not in list_models("image")
     assert str(table) in list_datasets("text")
     assert "scenes:count=3" in list_datasets("image")
+    access.check_dataset(f"{table}:slice=some,rows=0-1")
     with pytest.raises(UsageError, match="is not offered"):
         catalog.locate(f"{model}/../model")
 

@@ -19,6 +19,7 @@ from engine.explain import explain, key_of
 from engine.maps import imported
 from engine.maps.files import MOST_BYTES, MOST_MAPS, parse_maps, read_maps
 from engine.models.loading import load_image_model, load_model
+from engine.predictions import picture_digests
 from engine.randomization.experiment import randomize
 from engine.registry import all_explainers, explainer
 from engine.request import Example, HeadScales, Picture, Request
@@ -235,7 +236,36 @@ def test_the_content_is_part_of_the_key_and_a_damaged_file_is_left_out(model: st
     assert key_of(request) != key
     (own_home / "maps" / "mine.json").write_text("{}", encoding="utf-8")
     assert imported.all_imported() == []
+    assert imported.damaged_sets()["mine"].startswith("maps mine: the file mine.json cannot be read (")
     assert "maps:mine" not in all_explainers()
+
+
+def test_the_maps_of_few_sets_are_in_memory_and_the_facts_of_all(model: str) -> None:
+    for at in range(imported.IN_MEMORY + 1):
+        stored(model, words(scores=[float(at)] * 6), name=f"set{at}")
+    imported._stored_maps.cache_clear()
+    sets = imported.all_imported()
+    assert [(one.id, one.maps, one.inputs) for one in sets] == [(f"maps:set{at}", 1, 1) for at in range(len(sets))]
+    assert imported._stored_maps.cache_info().currsize == 0, "a list reads no maps"
+    for at, one in enumerate(sets):
+        assert word_sums(model, explain(Request(model, one.id, Example(TEXT))).scores) == pytest.approx([at] * 6)
+    assert imported._stored_maps.cache_info().currsize == imported.IN_MEMORY
+
+
+def test_the_examples_that_a_set_has_maps_of_are_counted_without_the_model(model: str, tmp_path: Path) -> None:
+    data = tmp_path / "data.csv"
+    data.write_text(f'text,label\nbad,0\n,1\n"{TEXT}",1\n"{TEXT}",0\n', encoding="utf-8")
+    one = stored(model, words())
+    assert imported.count_covered(one, str(data)) == (2, 4)
+    assert imported.count_covered(one, "reviews") == (0, 320)
+    assert imported.count_covered(one, "reviews-generated:count=5001") is None
+    path = imported.maps_folder() / "mine.json"
+    plain = json.loads(path.read_text())
+    maps = [{name: value for name, value in own.items() if name != "source"} for own in plain["maps"]]
+    path.write_text(json.dumps({**plain, "maps": maps}))
+    [old] = imported.all_imported()
+    assert imported.count_covered(old, "reviews") is None, "of an older import it is not known"
+    assert word_sums(model, explain(Request(model, "maps:mine", Example(TEXT))).scores) == pytest.approx(SCORES)
 
 
 def test_what_would_have_to_be_computed_is_refused(model: str) -> None:
@@ -295,6 +325,10 @@ def test_a_pictures_map_is_on_the_grid_of_its_model(tmp_path: Path) -> None:
     assert stored(vit, one).kind == "image"
     assert "maps:mine" not in all_explainers("text")
     assert explain(Request(vit, "maps:mine", picture)).on_grid.tolist() == scores.tolist()
+    few = load_images("scenes:count=3")
+    assert imported.count_covered(imported.find_imported("mine"), "scenes:count=3") is None, "no picture was read yet"
+    picture_digests(few)
+    assert imported.count_covered(imported.find_imported("mine"), "scenes:count=3") == (1, 3)
     with pytest.raises(UsageError, match=f"the model has {rows} x {columns} patches, the map a grid of 1 x 2"):
         stored(vit, {**one, "grid": [1, 2], "scores": [1.0, 2.0]}, name="other")
     with pytest.raises(UsageError, match="the model reads pictures: name dataset and example"):

@@ -17,12 +17,15 @@ from cache import codec
 from components.images import state as picture_state
 from components.text.state import START
 from engine import runtime, shipped
+from engine.concepts.plan import CONCEPTS
+from engine.corpus.plan import CORPUS
 from engine.data.datasets import load
 from engine.experiments.run import finished, sample_of
 from engine.explain import explain, explain_many, key_of, shipped_explanation
 from engine.predictions import predictions
 from engine.request import Example, Request
 from engine.result import Explanation
+from engine.rules.plan import RULES
 from engine.scaffold.experiment import StudentStore
 from engine.scaffold.presets import NORMALIZATION_PLANS, OPENING_PLANS
 from engine.shipped import make
@@ -101,8 +104,9 @@ def test_the_shipped_results_are_those_of_the_gallery_and_small() -> None:
     of_evaluations = {key for plan in make.EVALUATION_PLANS.values() for key in make.evaluation_keys(plan)}
     of_students = {kept.key(pupil) for kept in students() for pupil in kept.plan.students}
     of_small_models = {similarity_key(*make.similar_texts()), text_key(), scene_key()}
-    experiments = {*make.randomization_keys(), *make.behavior_keys(), *make.corpus_keys(), *make.attack_keys()}
-    others = {*of_evaluations, *of_small_models, *experiments, *make.rules_keys(), *of_students}
+    experiments = {*make.randomization_keys(), *make.behavior_keys(), *make.attack_keys()}
+    opening = {key for experiment in (CONCEPTS, CORPUS, RULES) for key in make.opening_keys(experiment)}
+    others = {*of_evaluations, *of_small_models, *experiments, *opening, *of_students}
     again = (
         "run python -m engine.shipped.make, for students python -m engine.scaffold.ship, "
         "for suppressors python -m engine.suppressor.ship"

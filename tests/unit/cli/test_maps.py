@@ -41,6 +41,17 @@ def test_a_file_becomes_a_method(run: Run, checkpoint: Callable[[str], Path], tm
     assert run("maps", "list", "--json").json == []
 
 
+def test_a_set_that_cannot_be_read_is_listed_with_the_reason(run: Run, own_home: Path) -> None:
+    folder = own_home / "maps"
+    folder.mkdir(parents=True)
+    (folder / "old.json").write_text('{"format": 0}', encoding="utf-8")
+    reason = "maps old: the file old.json cannot be read ('ValueError: another format'). Import the maps again."
+    assert run("maps", "list").out == f"{reason} Or remove them: exegesis maps remove old\n"
+    assert run("maps", "list", "--json").json == [{"name": "old", "problem": reason}]
+    run("maps", "remove", "old")
+    assert run("maps", "list").out.startswith("There are no imported maps.")
+
+
 def test_the_next_command_fits_what_the_file_explains(
     run: Run, checkpoint: Callable[[str], Path], tmp_path: Path
 ) -> None:
@@ -49,7 +60,7 @@ def test_the_next_command_fits_what_the_file_explains(
     assert f"Use it: exegesis explain --model {model} --method maps:mine --text '...'" in printed
     entry = MapEntry(1, (1.0,), dataset="reviews", example=3)
     of_data = MapFile("other 1.0", "Saliency", model, True, (entry,))
-    stored = ImportedMaps("mine", "text", model, "r", "other 1.0", "Saliency", True, "2026-01-01", ())
+    stored = ImportedMaps("mine", "text", model, "r", "other 1.0", "Saliency", True, "2026-01-01")
     assert command_for(of_data, stored) == f"exegesis evaluate --models {model} --methods maps:mine --dataset reviews"
 
 

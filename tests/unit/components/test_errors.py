@@ -140,7 +140,7 @@ SAFE = {
     ("components/library/previews.py", "f'Job {job.id} was added: see Jobs.'"): "a number",
     (
         "components/library/maps.py",
-        "f\"Imported {count_text(len(stored.maps), 'map')}: {stored.id}.\"",
+        "f\"Imported {count_text(stored.maps, 'map')}: {stored.id}.\"",
     ): "a number and a name",
     ("components/library/jobs.py", "f'#{view.id} · {view.when}'"): "a number and a time",
     ("components/library/cards.py", "name"): "an embedded model",

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from engine import runtime
+from engine import runtime, shipped
 from engine.concepts.activations import activations, gradients
 from engine.concepts.experiment import LEAST_CLASS, PASTED, concept_name, parse_texts, rows, to_json
-from engine.concepts.plan import ConceptsPlan, parse_classes, parse_concepts, parse_layers
+from engine.concepts.plan import CONCEPTS, ConceptsPlan, parse_classes, parse_concepts, parse_layers
 from engine.data.sources import load_source
 from engine.errors import ExegesisError, UsageError
 from engine.experiments.run import carry_out, check, finished
@@ -66,6 +66,19 @@ def test_activations_and_derivatives_are_those_of_single_passes(kind: str, tmp_p
                 np.testing.assert_allclose(means[layer][place], read[0][0].mean(0).numpy(), atol=1e-9)
                 derivative = float(slopes[layer][place] @ vector.numpy())
                 assert derivative == pytest.approx((logits[0] - logits[1]) / (2 * width), rel=tolerance, abs=1e-6)
+
+
+def test_the_included_result_is_what_is_computed() -> None:
+    plan = CONCEPTS.opens_with["image"]
+    included = finished(plan)
+    assert included is not None, "run python -m engine.shipped.make"
+    with shipped.ignore_entries():
+        computed = carry_out(plan)
+    for one, other in zip(included.models[0].findings, computed.models[0].findings, strict=True):
+        assert (one.concept, one.label, one.layer) == (other.concept, other.label, other.layer)
+        assert one.score == pytest.approx(other.score, abs=0.02)  # a score is a share of examples
+        assert one.accuracy == pytest.approx(other.accuracy, abs=0.02)
+        assert one.significant == other.significant
 
 
 def test_the_result_has_its_vectors_its_rows_and_a_place_in_the_cache() -> None:

@@ -18,8 +18,10 @@ from hypothesis import strategies as st
 from engine.data.datasets import RELEASES, dataset_card, dataset_names, load, register
 from engine.data.examples import LabeledExample
 from engine.data.image_datasets import image_names
+from engine.data.labels import PROMPT_LABELS
 from engine.data.registry import card_names, data_root, read_card
 from engine.errors import ExegesisError, UsageError
+from engine.request import Prompt
 
 TEXT = st.characters(blacklist_categories=["Cs"], blacklist_characters="\0")
 PROJECT = Path(__file__).resolve().parents[3]
@@ -136,6 +138,31 @@ def test_a_rationale_in_a_table_is_json_in_a_cell(tmp_path: Path) -> None:
     path = write(tmp_path, "a.csv", 'text,why\nGood food,"[[0, 4]]"\nMeh,\n')
     data = load(path, columns={"rationale": "why"})
     assert [example.rationale for example in data.examples] == [((0, 4),), ()]
+
+
+def test_a_table_of_answers_and_foils_has_prompts(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.csv", "text,right,wrong,label\nThe keys, are, is,7\nThe key, is, are,8\n")
+    data = load(path, columns={"answer": "right", "foil": "wrong"})
+    assert (data.task, data.label_names, data[1].label) == ("classification", PROMPT_LABELS, 0)
+    assert data[0].example == Prompt("The keys", target=" are", contrast=" is")
+    assert data[0].extra == {"label": "7"}
+    plain = load(write(tmp_path, "b.csv", "text,answer,label\nWho?,me,0\nWho?,you,1\n"))
+    assert (plain[0].answer, plain.label_names, plain[0].extra) == (None, ("0", "1"), {"answer": "me"})
+
+
+@pytest.mark.parametrize(
+    ("content", "columns", "message"),
+    [
+        ("text,right,wrong\nA, b, c\n", {"answer": "right"}, r"columns: a prompt needs answer and foil, got only one"),
+        ("text,answer,foil,label\nA, b, c,0\n", {"label": "label"}, r"columns: the label of a prompt is its answer"),
+        ("text,answer,foil\nA, b,\n", None, r"a\.csv, line 2: foil: is empty"),
+        ("text,answer,foil\nA, b, b\n", None, r"a\.csv, line 2: contrast: must differ from the target, got ' b' twice"),
+        ("text,text_pair,answer,foil\nA,B, b, c\n", None, r"a\.csv, line 2: text_pair: a prompt is one text"),
+    ],
+)
+def test_what_is_no_prompt_is_said(tmp_path: Path, content: str, columns: dict[str, str] | None, message: str) -> None:
+    with pytest.raises(ExegesisError, match=message):
+        load(write(tmp_path, "a.csv", content), columns=columns)
 
 
 def test_the_mapping_and_the_names_are_part_of_the_revision(tmp_path: Path) -> None:

@@ -428,6 +428,15 @@ def test_columns_are_found_or_chosen(tmp_path: Path) -> None:
         load_images(tmp_path, columns={"text": "img"})
 
 
+def test_masks_of_others_are_mapped_by_their_column(tmp_path: Path) -> None:
+    rows = [{"segments": row(255)["img"], **row(5)}, {"segments": None, **row(6)}]
+    write(tmp_path / "train.parquet", rows, {})
+    assert load_images(tmp_path, columns={"image": "img"})[0].mask is None
+    data = load_images(tmp_path, columns={"mask": "segments"})
+    assert [int(one.pixels[0, 0, 0]) for one in data] == [5, 6]
+    assert [one.mask is not None and bool(one.mask.all()) for one in data] == [True, False]
+
+
 def test_texts_are_no_pictures_and_scores_no_classes(tmp_path: Path) -> None:
     write(tmp_path / "texts" / "train.parquet", [{"text": "a", "label": 0}], {})
     write(tmp_path / "scores" / "train.parquet", [{**row(1), "label": 0.5}], {})

@@ -1,0 +1,28 @@
+"""The Concepts page in Chromium: finished when it opens, and the class that is drawn is in the link."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from components.navigation import CONCEPTS_PAGE
+from tests.browser.conftest import TIMEOUT_MS
+from tests.browser.organising import fits
+from tests.browser.server import Server
+from tests.browser.waiting import settled
+
+
+def test_it_opens_finished_with_a_named_concept_and_another_class_is_drawn(
+    server: Server, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(f"{server.url}/{CONCEPTS_PAGE.url_path}?input=image", width=390)
+    expect(page.get_by_text("“boats” raises boat in scenes-vit at layer 3")).to_be_visible(timeout=2 * TIMEOUT_MS)
+    expect(page.get_by_role("textbox", name="Concepts: names or data sets")).to_have_value("boats")
+    settled(page)
+    assert fits(page)
+    box = page.get_by_role("combobox", name="Class")
+    box.click()
+    page.get_by_role("option", name="fish").click()
+    expect(page).to_have_url(re.compile("shown=fish"), timeout=TIMEOUT_MS)
