@@ -277,7 +277,6 @@ def test_weights_of_another_size_are_refused(model: str) -> None:
     ("changes", "words"),
     [
         ({"method": "gradient_x_input"}, "there is nothing to save"),
-        ({"model": "digits-vit"}, "reads images"),
         ({"model": "tiny-llama"}, "tiny-llama is a language model, .* Choose a classifier"),
         ({"out": "../x"}, "letters, digits"),
         ({"params": {"n_samples": 1}}, "n_samples"),
