@@ -25,7 +25,7 @@ from engine.empirical.explainer import (
     current_versions,
     save,
 )
-from engine.empirical.features import count_scalars, token_features
+from engine.empirical.features import count_shared, token_features
 from engine.errors import UsageError, not_allowed
 from engine.experiments.sample import DRAW
 from engine.explain import explain_many, key_of
@@ -217,7 +217,7 @@ class MapData:
     features: Sequence[Float[np.ndarray, "_ feature"]]
     seconds: float
     """Of the features of one input alone."""
-    scalars: int
+    shared: int
     """How many features come first that all classes share."""
 
     @classmethod
@@ -238,7 +238,7 @@ class MapData:
                 token_features(Task(model, [item]))
             seconds = (runtime.clock() - started) / len(items[:TIMED])
         features = [rows[at][one.features] for at, one in enumerate(exact)]
-        return cls(requests, exact, features, seconds, count_scalars(model))
+        return cls(requests, exact, features, seconds, count_shared(model, features[0].shape[1]))
 
     @property
     def scores(self) -> list[Float[np.ndarray, "_"]]:
@@ -254,13 +254,14 @@ class MapData:
 def fit(data: MapData) -> tuple[Float[np.ndarray, "feature"], float]:
     """Ridge regression of the exact scores on the features; the weights and the penalty.
 
-    Features are divided by their root mean square; those that all classes share count `EMPHASIS` times: they are few.
+    Features are divided by their root mean square; those that all classes share count `EMPHASIS` times: where others
+    are of single classes, they are few.
     The penalty is that of `PENALTIES` with the least squared error over `FOLDS` folds of whole inputs, since tokens or
     patches of one input are alike.
     """
     scale = np.sqrt((np.concatenate(list(data.features)) ** 2).mean(0))
     scale = np.where(scale > 0, scale, 1.0)
-    scale[: data.scalars] /= EMPHASIS
+    scale[: data.shared] /= EMPHASIS
     inputs = [rows / scale for rows in data.features]
     folds = [slice(fold, None, FOLDS) for fold in range(FOLDS)]
     parts = [(np.concatenate(inputs[fold]), np.concatenate(data.scores[fold])) for fold in folds]

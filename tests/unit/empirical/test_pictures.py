@@ -15,7 +15,7 @@ from engine import jobs
 from engine.empirical import explainer as trained_explainers
 from engine.empirical.errors import MapErrors
 from engine.empirical.explainer import find_explainer, predict, preview_explainer
-from engine.empirical.features import margin, token_features
+from engine.empirical.features import count_shared, margin, token_features
 from engine.empirical.training import (
     GRADIENT,
     MEAN,
@@ -79,7 +79,8 @@ def linear_data(first: int, count: int) -> MapData:
             )
         )  # fmt: skip
     rows = [own[one.features] for own, one in zip(token_features(task), exact, strict=True)]
-    return MapData([Request("lines", "random", picture) for picture in pictures], exact, rows, 0.01, 4)
+    requests = [Request("lines", "random", picture) for picture in pictures]
+    return MapData(requests, exact, rows, 0.01, count_shared(model, rows[0].shape[1]))
 
 
 def test_a_map_that_is_linear_in_pixels_and_states_is_recovered_for_every_class() -> None:
@@ -150,7 +151,7 @@ def test_the_table_by_loops() -> None:
 
 @pytest.mark.parametrize("target", [0, 2])
 def test_features_by_loops_on_the_plain_model(target: int) -> None:
-    """Gradient x input at pixels and blocks, its shares, and the margin times 1 and the state after two blocks."""
+    """Gradient x input at pixels and blocks and its shares, both times the probability, and the margin times states."""
     picture, plain, states = blobs(3), plain_vit(), []
     [rows] = token_features(task_for(vit(), [picture], target))
     values = values_of(vit(), picture).requires_grad_()
@@ -165,11 +166,13 @@ def test_features_by_loops_on_the_plain_model(target: int) -> None:
     printed = logits.tolist()
     size = printed[target] - sum(one for at, one in enumerate(printed) if at != target) / 2
     assert size == pytest.approx(margin(np.array(printed), target))
+    chance = math.exp(printed[target]) / sum(map(math.exp, printed))
     for patch in range(12):
         own = [level[patch] for level in products]
         shares = [level[patch] / sum(abs(one) for one in level) for level in products[:-1]] + [0.0]
         tail = [size, *(size * x for x in states[2][0, 1 + patch].tolist())]
-        np.testing.assert_allclose(rows[1 + patch], [*own, *shares, *tail], atol=1e-9)
+        shrunk = [chance * one for one in (*own, *shares)]
+        np.testing.assert_allclose(rows[1 + patch], [*own, *shares, *shrunk, *tail], atol=1e-9)
     # Only through its LayerNorm, which knows no scale, does a patch reach the class token in the last block.
     assert max(map(abs, products[-1])) < 1e-12 < 1e-3 < max(map(abs, products[-2]))
 
