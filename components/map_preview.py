@@ -42,6 +42,11 @@ def preview_request(request: Request) -> Request | None:
     return None if trained is None else replace(request, method=METHOD, params={"of": trained.reference})
 
 
+def is_useful(preview: Explanation) -> bool:
+    """Whether a smaller error is expected of a preview than of a map of zeros."""
+    return _expected(preview) < 1
+
+
 def as_preview(drawn: MethodMap, preview: Explanation) -> MethodMap:
     """The row or card of a preview: the map under the method's own title, with its expected error.
 
@@ -55,6 +60,8 @@ def as_preview(drawn: MethodMap, preview: Explanation) -> MethodMap:
 def preview_note(request: Request, exact: Explanation) -> tuple[str, ...]:
     """How far the preview of an exact map was; empty where this input had none."""
     if (wanted := preview_request(request)) is None or (preview := cached_explanation(wanted)) is None:
+        return ()
+    if not is_useful(preview):
         return ()
     own = exact.features
     errors = map_errors.map_errors([exact.scores[own]], [preview.scores[own]])

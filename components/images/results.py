@@ -19,7 +19,7 @@ from components.errors import show_note
 from components.images.state import PictureState, key
 from components.inputs.datasets import OpenPictures
 from components.inputs.picture_choice import PictureFocus, true_class
-from components.map_preview import as_preview, preview_note, preview_request
+from components.map_preview import as_preview, is_useful, preview_note, preview_request
 from components.numbers import count, percent
 from components.prediction import PROBE, prediction_area
 from components.progress import Ends, MethodPlace, fill_places, share_scales
@@ -193,6 +193,8 @@ def draw_methods(
 
     def draw_preview(method: Explainer, wanted: Request, tick: Tick) -> str:
         preview = explain(wanted, tick)
+        if not is_useful(preview):
+            return ""
         return patch_card_html(as_preview(patch_card(method, preview, preview.notes, state.view.maps), preview))
 
     places = []

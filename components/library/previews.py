@@ -42,8 +42,8 @@ INTRODUCTION = (
     "preview until the exact map is there (Schwarzenberg et al., 2021)."
 )
 LEGEND = (
-    "Error: squared error relative to the squared scores, on held-out examples; 0 is exact, 1 is a map of zeros. Lowest "
-    "cost: the error of the exact method at its smallest budget. Pays after: maps after which the passes saved "
+    "Error: squared error relative to the squared scores, on held-out examples; 0 is exact, 1 is a map of zeros. "
+    "Lowest cost: the error of the exact method at its smallest budget. Pays after: maps after which the passes saved "
     "exceed those of training."
 )
 

@@ -19,7 +19,7 @@ from components.compute import Tick, explain
 from components.controls import PERSIST
 from components.errors import describe_error, escape_label, show_error, show_note
 from components.inputs import text_choice
-from components.map_preview import as_preview, preview_note, preview_request
+from components.map_preview import as_preview, is_useful, preview_note, preview_request
 from components.method_row import (
     MethodRow,
     Placeholder,
@@ -161,6 +161,8 @@ def draw_methods(
 
     def draw_preview(method: Explainer, wanted: Request, tick: Tick) -> str:
         preview = explain(wanted, tick)
+        if not is_useful(preview):
+            return ""
         row = method_row(method, preview, state.example, state.unit, preview.notes, state.view)
         return layout.draw(as_preview(row, preview))
 

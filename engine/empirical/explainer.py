@@ -47,10 +47,10 @@ SERVED_DTYPE = "float32"
 class EmpiricalCard:
     """What an empirical explainer predicts, what it was trained on, its errors, and what both cost.
 
-    `kind`: of the model's inputs. `versions`: of the features, then of the method and its members. `errors`: by name, "predicted class" and "other
+    `versions`: of the features, then of the method and its members. `errors`: by name, "predicted class" and "other
     classes" of the explainer itself, then of what it is compared with. `passes`, `seconds`: of one exact map, means;
     `own_seconds`: of one prediction. `training_passes`: model evaluations of all maps that it took. `penalty`: of the
-    ridge regression.
+    ridge regression. `kind`: of the model's inputs.
     """
 
     model: str

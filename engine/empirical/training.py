@@ -1,4 +1,4 @@
-"""Train an empirical explainer: exact maps from the cache or computed, a ridge regression, errors on held-out inputs."""
+"""Train an empirical explainer: exact maps from the cache or computed, a ridge regression, errors on held-out ones."""
 
 from __future__ import annotations
 
@@ -154,8 +154,8 @@ def requests_of(plan: EmpiricalPlan, source: ExampleSource) -> tuple[list[Reques
             return requests[plan.held_out :], requests[: plan.held_out]
     bound = f" of at most {plan.longest:,} characters" if plan.kind == "text" else ""
     raise UsageError(
-        f"train_size: {plan.dataset} has {len(requests):,} examples{bound}, but {needed:,} are needed ({plan.train_size:,} to train on, {plan.held_out:,} held out). Lower one of them, or "
-        "choose a larger data set."
+        f"train_size: {plan.dataset} has {len(requests):,} examples{bound}, but {needed:,} are needed "
+        f"({plan.train_size:,} to train on, {plan.held_out:,} held out). Lower one of them, or choose a larger data set."
     )
 
 

@@ -16,6 +16,7 @@ from components import navigation
 from components.library import previews
 from engine.data.image_datasets import load_images
 from engine.empirical import explainer as trained_explainers
+from engine.empirical.errors import MapErrors
 from engine.explain import cached_explanation, explain
 from engine.request import Picture, Request
 from tests.alerts import errors
@@ -69,7 +70,9 @@ def test_the_preview_comes_first_and_the_exact_map_says_how_far_it_was(model: st
     opened(model)
     assert states(drawn) == ["waiting", "preview", "measured"]
     _, preview, last = drawn
-    assert "Preview: estimated, expected error 0.25 (0: exact, 1: a map of zeros). The exact map replaces it." in preview
+    assert (
+        "Preview: estimated, expected error 0.25 (0: exact, 1: a map of zeros). The exact map replaces it." in preview
+    )
     picture = Picture(load_images(DATA)[0].pixels)
     exact = explain(Request(model, "kernel_shap", picture))
     estimate = cached_explanation(Request(model, "empirical", picture, {"of": trained.reference}))
@@ -94,6 +97,12 @@ def test_another_class_has_its_own_expected_error(model: str, drawn: list[str]) 
     other = next(label for label in prediction.labels if label != prediction.label)
     opened(model, target=other)
     assert any("expected error 0.50" in body for body in drawn)
+
+
+def test_no_preview_that_is_expected_to_be_worse_than_zeros(model: str, drawn: list[str]) -> None:
+    for_model(model, errors={"predicted class": MapErrors(1.01, 0.1, 0.1, 0.1, 9)})
+    opened(model)
+    assert not {"preview", "measured"} & set(states(drawn))
 
 
 def test_no_preview_at_other_parameters(model: str, drawn: list[str]) -> None:

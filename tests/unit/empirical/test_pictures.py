@@ -13,7 +13,6 @@ import torch
 
 from engine import jobs
 from engine.empirical import explainer as trained_explainers
-from engine.empirical.errors import MapErrors
 from engine.empirical.explainer import find_explainer, predict, preview_explainer
 from engine.empirical.features import count_shared, margin, token_features
 from engine.empirical.training import (
@@ -32,7 +31,7 @@ from engine.empirical.training import (
 from engine.errors import UsageError
 from engine.explain import explain, explain_many
 from engine.models.loading import load_image_model
-from engine.request import Picture, Request
+from engine.request import Request
 from engine.result import Explanation, Provenance
 from tests.estimated import for_model
 from tests.explaining import task_for
