@@ -155,7 +155,8 @@ def requests_of(plan: EmpiricalPlan, source: ExampleSource) -> tuple[list[Reques
     bound = f" of at most {plan.longest:,} characters" if plan.kind == "text" else ""
     raise UsageError(
         f"train_size: {plan.dataset} has {len(requests):,} examples{bound}, but {needed:,} are needed "
-        f"({plan.train_size:,} to train on, {plan.held_out:,} held out). Lower one of them, or choose a larger data set."
+        f"({plan.train_size:,} to train on, {plan.held_out:,} held out). Lower one of them, or choose a larger "
+        "data set."
     )
 
 
