@@ -98,7 +98,7 @@ class MethodPlace:
     """A method's place on the page.
 
     `made`: its explanation, once it is there. `stopped`: the person stopped it. `quiet` draws it until then, or
-    `preview`, which computes an estimate of the map and returns its HTML.
+    `preview`, which computes an estimate of the map and returns its HTML; empty if the estimate is of no use.
     """
 
     method: Explainer
@@ -186,10 +186,12 @@ def _draw_preview(place: MethodPlace, line: ProgressLine, share: float) -> bool:
         return False
     try:
         line.show(share, f"Preview: {place.method.title}")
-        place.slot.html(place.preview(line.tick))
+        html = place.preview(line.tick)
     except Exception:  # the exact map follows, and says what fails
         return False
-    return True
+    if html:
+        place.slot.html(html)
+    return bool(html)
 
 
 def _fill_one(place: MethodPlace, draw: Draw, tick: Tick, cached: Explanation | None = None) -> None:

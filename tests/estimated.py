@@ -12,20 +12,22 @@ import numpy as np
 
 from engine.empirical.errors import MapErrors
 from engine.empirical.explainer import EmpiricalCard, EmpiricalExplainer, current_versions, save
-from engine.empirical.features import count_scalars
+from engine.empirical.features import token_features
+from engine.explain import predict_encoded
 from engine.home import home
+from engine.input_kinds import kind_of_model, load_classifier
 from engine.models import catalog
 from engine.models.classifier import AnyClassifier
-from engine.models.loading import load_model
 from engine.params import as_plain, from_mapping
 from engine.registry import explainer
-from engine.request import Example
+from engine.request import Example, Picture
+from engine.task import Task, TaskItem
 
 GOOD = EmpiricalCard(
     model="a-model",
     revision="0" * 16,
     method="kernel_shap",
-    versions=current_versions("kernel_shap"),
+    versions=current_versions(explainer("kernel_shap")),
     params=as_plain(from_mapping(explainer("kernel_shap").params, {}, "kernel_shap")),
     dataset="reviews",
     data_revision="0" * 16,
@@ -47,24 +49,38 @@ GOOD = EmpiricalCard(
 )
 
 
+GOOD_OF_PICTURES = dataclasses.replace(
+    GOOD,
+    kind="image",
+    params=as_plain(from_mapping(explainer("kernel_shap", "image").params, {}, "kernel_shap")),
+    dataset="scenes",
+)
+
+
 def made_up(model: AnyClassifier, name: str = "made-up", **told: Any) -> EmpiricalExplainer:
     """One for a loaded model; its weights depend on the size alone."""
-    width = model.hidden(model.collate([model.encode(Example("a"))])).shape[-1]
-    count = count_scalars(model) + len(model.labels) * (width + 1)
+    of_text = model.kind == "text"
+    given = Example("a") if of_text else Picture(np.zeros((8, 8, 3), dtype=np.uint8))
+    encoded = model.encode(given)
+    [prediction] = predict_encoded(model, [encoded])
+    [rows] = token_features(Task(model, [TaskItem(encoded, prediction, 0, 0)]))
+    count = rows.shape[1]
     weights = np.random.default_rng(count).normal(0, 1 / np.sqrt(count), count)
-    card = dataclasses.replace(GOOD, **{"model": model.id, "revision": model.revision, **told})
+    good = GOOD if of_text else GOOD_OF_PICTURES
+    card = dataclasses.replace(good, **{"model": model.id, "revision": model.revision, **told})
     return EmpiricalExplainer(name, card, weights.astype(np.float32))
 
 
 def for_model(model: str, name: str = "made-up", **told: Any) -> EmpiricalExplainer:
     """One for that model, written to where every page finds it."""
-    return save(made_up(load_model(model, "float32"), name, **{"revision": catalog.revision(model), **told}))
+    loaded = load_classifier(kind_of_model(model), model, "float32")
+    return save(made_up(loaded, name, **{"revision": catalog.revision(model), **told}))
 
 
 @functools.cache
 def file_for(model: str) -> str:
     """As `file_of`, for a model on disk, which is loaded once."""
-    return file_of(load_model(model, "float32"))
+    return file_of(load_classifier(kind_of_model(model), model, "float32"))
 
 
 @functools.cache

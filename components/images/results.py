@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from html import escape
 
 import numpy as np
@@ -12,11 +13,13 @@ from jaxtyping import Bool, Float
 from streamlit.delta_generator import DeltaGenerator
 
 from components.ablation import PICTURE_WORDS, ablation_area, removable_pins
+from components.compute import Tick, explain
 from components.controls import PERSIST
 from components.errors import show_note
 from components.images.state import PictureState, key
 from components.inputs.datasets import OpenPictures
 from components.inputs.picture_choice import PictureFocus, true_class
+from components.map_preview import as_preview, is_useful, preview_note, preview_request
 from components.numbers import count, percent
 from components.prediction import PROBE, prediction_area
 from components.progress import Ends, MethodPlace, fill_places, share_scales
@@ -181,11 +184,25 @@ def draw_methods(
     if not state.methods:
         st.info("Pick at least one method above.")
         return {}
-    places = [MethodPlace(methods[id], state.request(id), cards.empty(), quiet=quiet_card_html) for id in state.methods]
 
     def draw(method: Explainer, explanation: Explanation, ends: Ends | None) -> str:
         agreement = tuple(describe_agreement(explanation, truth, state.seed))
-        return patch_card_html(patch_card(method, explanation, probe.notes, state.view.maps, ends, agreement))
+        card = patch_card(method, explanation, probe.notes, state.view.maps, ends, agreement)
+        notes = preview_note(state.request(method.id), explanation)
+        return patch_card_html(replace(card, notes=(*card.notes, *notes)))
+
+    def draw_preview(method: Explainer, wanted: Request, tick: Tick) -> str:
+        preview = explain(wanted, tick)
+        if not is_useful(preview):
+            return ""
+        return patch_card_html(as_preview(patch_card(method, preview, preview.notes, state.view.maps), preview))
+
+    places = []
+    for id in state.methods:
+        wanted = preview_request(state.request(id))
+        preview = None if wanted is None else partial(draw_preview, methods[id], wanted)
+        place = MethodPlace(methods[id], state.request(id), cards.empty(), quiet=quiet_card_html, preview=preview)
+        places.append(place)
 
     fill_places(places, lambda method, explanation: draw(method, explanation, None), progress)
     if state.view.maps.shared:

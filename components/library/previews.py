@@ -21,7 +21,7 @@ from engine.errors import ExegesisError, UsageError
 from engine.input_kinds import list_models
 from engine.lazy import LazyModule
 from engine.models import catalog
-from engine.registry import all_explainers
+from engine.registry import KINDS, all_explainers
 from engine.table_io import to_csv
 
 if TYPE_CHECKING:
@@ -38,12 +38,12 @@ START_SIZE, MOST_EXAMPLES = 300, 100_000
 START_DATA, START_METHOD = "reviews-generated", "kernel_shap"
 EMPTY = "No empirical explainer yet. Open **Train one** above, or run `exegesis empirical train`."
 INTRODUCTION = (
-    "An empirical explainer predicts the map of a costly method from one pass of the model. The Text page shows its "
+    "An empirical explainer predicts the map of a costly method from one pass of the model. Text and Images show its "
     "preview until the exact map is there (Schwarzenberg et al., 2021)."
 )
 LEGEND = (
-    "Error: squared error relative to the squared scores, on held-out texts; 0 is exact, 1 is a map of zeros. Lowest "
-    "cost: the error of the exact method at its smallest budget. Pays after: maps after which the passes saved "
+    "Error: squared error relative to the squared scores, on held-out examples; 0 is exact, 1 is a map of zeros. "
+    "Lowest cost: the error of the exact method at its smallest budget. Pays after: maps after which the passes saved "
     "exceed those of training."
 )
 
@@ -73,10 +73,9 @@ def draw_previews() -> None:
 
 def summarize(trained: Sequence[EmpiricalExplainer]) -> str:
     """The answer in a sentence: what the one with the smallest error saves."""
-    best = min(trained, key=lambda one: one.card.expected())
-    card, title = best.card, all_explainers()[best.card.method].title
+    card = min((one.card for one in trained), key=lambda card: card.expected())
     return (
-        f"{title} of {card.model}: 1 pass in place of {card.passes:,.0f}, with an expected error of "
+        f"{card.exact.title} of {card.model}: 1 pass in place of {card.passes:,.0f}, with an expected error of "
         f"{hundredths(card.expected())}."
     )
 
@@ -88,7 +87,7 @@ def table_row(trained: EmpiricalExplainer) -> dict[str, object]:
     return {
         "Name": trained.name,
         "Model": card.model,
-        "Method": all_explainers()[card.method].title,
+        "Method": card.exact.title,
         "Error": round(own.relative, 2),
         "Correlation": None if own.pearson is None else round(own.pearson, 2),
         "Lowest cost": None if lowest is None else round(lowest.relative, 2),
@@ -110,7 +109,7 @@ def problem_of(trained: EmpiricalExplainer) -> str:
 
 
 def errors_csv(trained: Sequence[EmpiricalExplainer]) -> str:
-    """A row for each empirical explainer and what was measured on its held-out texts."""
+    """A row for each empirical explainer and what was measured on its held-out examples."""
     return to_csv(
         {
             "name": one.name, "model": one.card.model, "method": one.card.method, "train_size": one.card.train_size,
@@ -130,14 +129,15 @@ def _draw_form() -> None:
     section = st.expander("Train one", icon=":material/add:", key=OPEN, on_change="rerun")
     if not section.open:
         return
-    titles = {id: one.title for id, one in all_explainers().items() if not one.cheap}
+    titles = {id: one.title for kind in KINDS for id, one in all_explainers(kind).items() if not one.cheap}
+    models, datasets = ([name for kind in KINDS for name in of(kind)] for of in (list_models, list_datasets))
     with section, st.form("library.previews.form", border=False):
         left, right = st.columns(2, gap="medium")
         with left:
-            _draw_choice("Model", MODEL, list_models("text"), list_models("text")[0], model_label)
+            _draw_choice("Model", MODEL, models, models[0], model_label)
             _draw_choice("Method", METHOD, list(titles), START_METHOD, lambda id: titles.get(id, id))
         with right:
-            _draw_choice("Data set", DATA, list_datasets("text"), START_DATA, dataset_label)
+            _draw_choice("Data set", DATA, datasets, START_DATA, dataset_label)
             st.session_state.setdefault(SIZE, START_SIZE)
             st.number_input(
                 "Examples to train on", 8, MOST_EXAMPLES, key=SIZE, persist_state="session",

@@ -19,6 +19,7 @@ from components.compute import Tick, explain
 from components.controls import PERSIST
 from components.errors import describe_error, escape_label, show_error, show_note
 from components.inputs import text_choice
+from components.map_preview import as_preview, is_useful, preview_note, preview_request
 from components.method_row import (
     MethodRow,
     Placeholder,
@@ -34,7 +35,6 @@ from components.prediction import PROBE, prediction_area
 from components.progress import Ends, MethodPlace, Slot, fill_places, share_scales
 from components.questions import QuestionPage, draw_map_summary, question_section
 from components.styles import use_sheet
-from components.text.preview import preview_note, preview_request, preview_row
 from components.text.state import TextState, key, pinned_names, put, value
 from components.widgets.token_map import TokenMap
 from components.widgets.token_map.edited import edited_map, edited_map_html, how_to_read_html, predictions_html
@@ -161,8 +161,10 @@ def draw_methods(
 
     def draw_preview(method: Explainer, wanted: Request, tick: Tick) -> str:
         preview = explain(wanted, tick)
+        if not is_useful(preview):
+            return ""
         row = method_row(method, preview, state.example, state.unit, preview.notes, state.view)
-        return layout.draw(preview_row(row, preview))
+        return layout.draw(as_preview(row, preview))
 
     places = []
     for id in state.methods:

@@ -13,6 +13,7 @@ from engine.cli.experiments import require_value, worked
 from engine.cli.inputs import read_typed_params
 from engine.cli.jobs import JobCommands, exit_unless_done, run_with_progress
 from engine.errors import ExegesisError
+from engine.input_kinds import kind_of_model
 from engine.lazy import LazyModule
 from engine.models import catalog
 from engine.registry import explainer
@@ -48,7 +49,8 @@ def train(
     as_json: options.JsonOption = False,
 ) -> None:
     """Train an empirical explainer and save it. Run it again to resume."""
-    params = read_typed_params(param, [explainer(method)]).get(method, {})
+    kind = kind_of_model(model)
+    params = read_typed_params(param, [explainer(method, kind)]).get(method, {})
     plan = training.EmpiricalPlan(
         model, method, require_value("--dataset", dataset), out or trained_explainers.free_name(model, method),
         train_size=options.read_whole("--train-size", train_size, 8),
@@ -74,7 +76,8 @@ def train(
         numbers = (one.relative, one.pearson, one.spearman, one.cosine)
         errors.add_row(name, *("–" if value is None else f"{value:.3f}" for value in numbers), f"{one.count:,}")
     output.console().print(errors)
-    print(f"Use it: exegesis explain --model {plan.model} --method empirical --param of={trained.name} --text '...'")
+    given = "--image F" if kind == "image" else "--text '...'"
+    print(f"Use it: exegesis explain --model {plan.model} --method empirical --param of={trained.name} {given}")
 
 
 @app.command("list")

@@ -28,9 +28,10 @@ from engine.empirical.features import VERSION as FEATURES_VERSION
 from engine.errors import ExegesisError, UsageError, excerpt, not_allowed, unknown
 from engine.explain import versions_of
 from engine.home import home
+from engine.input_kinds import kind_of_model
 from engine.models import catalog
 from engine.params import Plain, as_plain, from_mapping
-from engine.registry import all_explainers, explainer
+from engine.registry import KINDS, Explainer, all_explainers, explainer
 from engine.scaffold.learned_explainer import CARD, NAME, REFERENCE, WEIGHTS, file_name, read_bytes, replace_file
 
 SHIPPED = Path(__file__).parent / "shipped"
@@ -49,7 +50,7 @@ class EmpiricalCard:
     `versions`: of the features, then of the method and its members. `errors`: by name, "predicted class" and "other
     classes" of the explainer itself, then of what it is compared with. `passes`, `seconds`: of one exact map, means;
     `own_seconds`: of one prediction. `training_passes`: model evaluations of all maps that it took. `penalty`: of the
-    ridge regression.
+    ridge regression. `kind`: of the model's inputs.
     """
 
     model: str
@@ -71,6 +72,7 @@ class EmpiricalCard:
     date: str
     version: str
     licence: str
+    kind: str = KINDS[0]
 
     OWN = "predicted class"
     OTHER = "other classes"
@@ -79,6 +81,11 @@ class EmpiricalCard:
         """The relative squared error to expect of a map of the predicted class, or of another one."""
         name = self.OWN if predicted or self.OTHER not in self.errors else self.OTHER
         return self.errors[name].relative
+
+    @property
+    def exact(self) -> Explainer:
+        """The method whose maps are predicted. Errors: it is no more."""
+        return explainer(self.method, self.kind)
 
     @property
     def predicts(self) -> str:
@@ -141,7 +148,7 @@ def card_from_json(plain: object, source: str) -> EmpiricalCard:
             check_fields(errors)
         if EmpiricalCard.OWN not in card.errors or not card.passes > 0:
             raise ValueError("its errors or passes are missing")
-        if card.method not in all_explainers():
+        if card.kind not in KINDS or card.method not in all_explainers(card.kind):
             raise ValueError(f"method: {excerpt(card.method)} is unknown")
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise ExegesisError(f"empirical explainer {source}: its card is invalid ({error}). Train it again.") from None
@@ -168,18 +175,18 @@ class EmpiricalExplainer:
         if card.revision != revision:
             own = f"another revision of {model}" if card.model == model else f"{card.model}, not for {model}"
             return f"{self.name} was trained for {own}."
-        if (versions := current_versions(card.method)) != card.versions:
+        if (versions := current_versions(card.exact)) != card.versions:
             was, now = (".".join(map(str, own)) for own in (card.versions, versions))
             return f"{self.name} was trained for version {was} of {card.method}, now {now}."
         return ""
 
 
-def current_versions(method: str) -> tuple[int, ...]:
+def current_versions(method: Explainer) -> tuple[int, ...]:
     """The versions that predicted maps depend on: of the features, the method and its members.
 
     That of a method from a package, which is a text, stands as its checksum.
     """
-    versions = versions_of(explainer(method))
+    versions = versions_of(method)
     return (FEATURES_VERSION, *(zlib.crc32(one.encode()) if isinstance(one, str) else one for one in versions))
 
 
@@ -278,7 +285,7 @@ def _serves(trained: EmpiricalExplainer, model: str, revision: str) -> bool:
 def preview_explainer(model: str, method: str, params: Mapping[str, Plain]) -> EmpiricalExplainer | None:
     """The empirical explainer that predicts the map of a method at these parameters; None where there is none."""
     own = [one for one in trained_for(model) if one.card.method == method]
-    full = as_plain(from_mapping(explainer(method).params, params, method)) if own else {}
+    full = as_plain(from_mapping(own[0].card.exact.params, params, method)) if own else {}
     return next((one for one in own if one.card.params == full), None)
 
 
@@ -291,7 +298,7 @@ def find_explainer(of: str, model: str) -> EmpiricalExplainer:
     own = trained_for(model)
     if chosen := [one for one in own if of in ("", one.name, one.reference, one.card.method)]:
         return chosen[0]
-    if not of or of in all_explainers():
+    if not of or of in all_explainers(kind_of_model(model)):
         method = of or "kernel_shap"
         raise UsageError(
             f"empirical: there is no empirical explainer{f' of {of}' if of else ''} for {model}. Train one with "
@@ -335,7 +342,7 @@ def describe(trained: EmpiricalExplainer, predicted: bool) -> str:
     """A note on what it predicts, what it was trained on and its expected error, of the predicted class or another."""
     card = trained.card
     return (
-        f"Estimated map of {explainer(card.method).title} by {Path(trained.name).name}, trained on "
+        f"Estimated map of {card.exact.title} by {Path(trained.name).name}, trained on "
         f"{card.train_size:,} maps of {card.dataset}. Expected relative squared error {card.expected(predicted):.2f} "
         "(0: exact, 1: a map of zeros)."
     )

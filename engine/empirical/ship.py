@@ -18,6 +18,7 @@ PLANS = (
         train_size=200,
         longest=150,
     ),
+    EmpiricalPlan("scenes-vit", "kernel_shap", "scenes", "scenes-vit-kernel_shap", train_size=70, held_out=30),
 )
 
 

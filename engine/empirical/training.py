@@ -1,4 +1,4 @@
-"""Train an empirical explainer: exact maps from the cache or computed, a ridge regression, errors on held-out texts."""
+"""Train an empirical explainer: exact maps from the cache or computed, a ridge regression, errors on held-out ones."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from engine.empirical.explainer import (
     current_versions,
     save,
 )
-from engine.empirical.features import count_scalars, token_features
+from engine.empirical.features import count_shared, token_features
 from engine.errors import UsageError, not_allowed
 from engine.experiments.sample import DRAW
 from engine.explain import explain_many, key_of
 from engine.home import product_version
-from engine.input_kinds import kind_of_model, load_classifier
+from engine.input_kinds import input_kind, kind_of_model, load_classifier
 from engine.jobs.kinds import Spec, UnitStep, WorkUnit, batched_units, job_kind
 from engine.models import catalog
 from engine.params import Plain, as_plain, from_mapping, option
@@ -39,6 +39,7 @@ from engine.registry import Explainer, estimate_rows, explainer
 from engine.request import Request
 from engine.result import Explanation
 from engine.task import Task, TaskItem
+from engine.vision.picture import read_view
 
 BUDGETS = ("n_samples", "n_steps", "n_trials", "n_neighbors")
 """Parameters that bound the cost of a method: at their lowest they make the comparison at small cost."""
@@ -48,8 +49,8 @@ FOLDS, EMPHASIS = 5, 8.0
 TRAIN_SPLIT, WHOLE = "train", "all"
 LICENCE = "Apache-2.0"
 TIMED = 8
-"""Held-out texts on which one prediction is timed."""
-MEAN, GRADIENT = "mean score everywhere", "gradient x input"
+"""Held-out inputs on which one prediction is timed."""
+MEAN, MEAN_MAP, GRADIENT = "mean score everywhere", "mean map", "gradient x input"
 """What the errors are compared with, beside the exact method at its lowest cost."""
 
 
@@ -63,10 +64,17 @@ class EmpiricalPlan:
     out: str
     train_size: int = option(300, "Number of examples to train on; each is explained once.", low=8, high=100_000)
     held_out: int = option(100, "Number of further examples on which the error is measured.", low=4, high=10_000)
-    longest: int = option(1000, "Leave out texts of more characters, whose maps cost most.", low=1, high=100_000)
+    longest: int = option(
+        1000, "Leave out texts of more characters, whose maps cost most; pictures have none.", low=1, high=100_000
+    )
     seed: int = option(0, "Selects the examples, and the classes to explain.", low=0, high=2**31 - 1)
     split: str | None = None
     params: Mapping[str, Plain] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """The id of the kind of input that the model reads."""
+        return kind_of_model(self.model)
 
     @property
     def command(self) -> str:
@@ -97,13 +105,16 @@ def plan_from_json(spec: Spec) -> EmpiricalPlan:
 def check(plan: EmpiricalPlan) -> Explainer:
     """Refuse a plan that cannot be carried out; return the method. Loads no model."""
     check_name(plan.out)
-    if kind_of_model(plan.model) != "text":
-        raise UsageError(f"model: empirical explainers are trained for text models, but {plan.model} reads images.")
+    if plan.kind == "image" and read_view(plan.model).windows:
+        raise UsageError(
+            f"model: {plan.model} attends within windows and merges patches, so that its states have no row for each "
+            "patch. Choose a model whose blocks keep all patches, such as a ViT."
+        )
     if catalog.is_causal(plan.model):
         raise UsageError(
             f"model: {plan.model} is a language model, whose classes are those of each prompt. Choose a classifier."
         )
-    method = explainer(plan.method)
+    method = explainer(plan.method, plan.kind)
     if method.cheap or method.family == "baseline":
         raise not_allowed("method", "a costly method, such as kernel_shap, integrated_gradients or lime", plan.method,
                           f"{method.title} takes about one pass: there is nothing to save.")  # fmt: skip
@@ -114,12 +125,12 @@ def check(plan: EmpiricalPlan) -> Explainer:
 def source_of(plan: EmpiricalPlan) -> ExampleSource:
     """The split that the plan names, else the train split, else the whole data set if it has no splits."""
     if plan.split is not None:
-        return load_source("text", plan.dataset, plan.split, tolerant=True)
+        return load_source(plan.kind, plan.dataset, plan.split, tolerant=True)
     try:
-        return load_source("text", plan.dataset, TRAIN_SPLIT, tolerant=True)
+        return load_source(plan.kind, plan.dataset, TRAIN_SPLIT, tolerant=True)
     except UsageError as error:
         try:
-            return load_source("text", plan.dataset, WHOLE, tolerant=True)
+            return load_source(plan.kind, plan.dataset, WHOLE, tolerant=True)
         except UsageError:
             raise error from None
 
@@ -141,10 +152,11 @@ def requests_of(plan: EmpiricalPlan, source: ExampleSource) -> tuple[list[Reques
             requests.append(Request(plan.model, plan.method, example, plan.params, target))
         if len(requests) == needed:
             return requests[plan.held_out :], requests[: plan.held_out]
+    bound = f" of at most {plan.longest:,} characters" if plan.kind == "text" else ""
     raise UsageError(
-        f"train_size: {plan.dataset} has {len(requests):,} examples of at most {plan.longest:,} characters, but "
-        f"{needed:,} are needed ({plan.train_size:,} to train on, {plan.held_out:,} held out). Lower one of them, or "
-        "choose a larger data set."
+        f"train_size: {plan.dataset} has {len(requests):,} examples{bound}, but {needed:,} are needed "
+        f"({plan.train_size:,} to train on, {plan.held_out:,} held out). Lower one of them, or choose a larger "
+        "data set."
     )
 
 
@@ -172,7 +184,7 @@ def units(spec: Spec) -> Iterator[WorkUnit]:
 
 
 def _by_length(requests: Sequence[Request]) -> list[Request]:
-    """Short texts first, so that little of a pass is padding."""
+    """Short texts first, so that little of a pass is padding; pictures in their order."""
     return sorted(requests, key=lambda one: one.example.length)
 
 
@@ -199,22 +211,23 @@ def compute(plan: EmpiricalPlan, report: Report = silent, cancel: CancelToken | 
 
 @dataclass(frozen=True, eq=False)
 class MapData:
-    """Exact maps with the features of their tokens; special tokens left out."""
+    """Exact maps with the features of their tokens or patches; special tokens left out."""
 
     requests: Sequence[Request]
     exact: Sequence[Explanation]
     features: Sequence[Float[np.ndarray, "_ feature"]]
     seconds: float
-    """Of the features of one text alone."""
-    scalars: int
+    """Of the features of one input alone."""
+    shared: int
     """How many features come first that all classes share."""
 
     @classmethod
     def read(cls, requests: Sequence[Request]) -> MapData:
-        """The cached maps with the features of their tokens, which are computed."""
+        """The cached maps with the features of their tokens or patches, which are computed."""
         exact = explain_many(requests)
         with runtime.turn(lends=True):
-            model = load_classifier("text", requests[0].model, SERVED_DTYPE, runtime.device())
+            kind = requests[0].example.kind
+            model = load_classifier(kind, requests[0].model, SERVED_DTYPE, runtime.device())
             items = [
                 TaskItem(model.encode(request.example), one.prediction, one.provenance.target, 0)
                 for request, one in zip(requests, exact, strict=True)
@@ -226,11 +239,11 @@ class MapData:
                 token_features(Task(model, [item]))
             seconds = (runtime.clock() - started) / len(items[:TIMED])
         features = [rows[at][one.features] for at, one in enumerate(exact)]
-        return cls(requests, exact, features, seconds, count_scalars(model))
+        return cls(requests, exact, features, seconds, count_shared(model, features[0].shape[1]))
 
     @property
     def scores(self) -> list[Float[np.ndarray, "_"]]:
-        """The exact scores of the tokens."""
+        """The exact scores of the tokens or patches."""
         return [one.scores[one.features] for one in self.exact]
 
     @property
@@ -242,28 +255,29 @@ class MapData:
 def fit(data: MapData) -> tuple[Float[np.ndarray, "feature"], float]:
     """Ridge regression of the exact scores on the features; the weights and the penalty.
 
-    Features are divided by their root mean square; those that all classes share count `EMPHASIS` times: they are few.
-    The penalty is that of `PENALTIES` with the least squared error over `FOLDS` folds of whole texts, since tokens of
-    one text are alike.
+    Features are divided by their root mean square; those that all classes share count `EMPHASIS` times: where others
+    are of single classes, they are few.
+    The penalty is that of `PENALTIES` with the least squared error over `FOLDS` folds of whole inputs, since tokens or
+    patches of one input are alike.
     """
     scale = np.sqrt((np.concatenate(list(data.features)) ** 2).mean(0))
     scale = np.where(scale > 0, scale, 1.0)
-    scale[: data.scalars] /= EMPHASIS
-    texts = [rows / scale for rows in data.features]
+    scale[: data.shared] /= EMPHASIS
+    inputs = [rows / scale for rows in data.features]
     folds = [slice(fold, None, FOLDS) for fold in range(FOLDS)]
-    parts = [(np.concatenate(texts[fold]), np.concatenate(data.scores[fold])) for fold in folds]
+    parts = [(np.concatenate(inputs[fold]), np.concatenate(data.scores[fold])) for fold in folds]
     errors = np.zeros(len(PENALTIES))
     for left_out, (x, y) in enumerate(parts):
         rest = [part for at, part in enumerate(parts) if at != left_out]
         solutions = ridge(np.concatenate([own for own, _ in rest]), np.concatenate([own for _, own in rest]), PENALTIES)
         errors += ((y[:, None] - x @ solutions.T) ** 2).sum(0)
     penalty = PENALTIES[int(errors.argmin())]
-    (weights,) = ridge(np.concatenate(texts), np.concatenate(data.scores), (penalty,))
+    (weights,) = ridge(np.concatenate(inputs), np.concatenate(data.scores), (penalty,))
     return weights / scale, penalty
 
 
 def ridge(
-    x: Float[np.ndarray, "token feature"], y: Float[np.ndarray, "token"], penalties: Sequence[float]
+    x: Float[np.ndarray, "row feature"], y: Float[np.ndarray, "row"], penalties: Sequence[float]
 ) -> Float[np.ndarray, "penalty feature"]:
     """`min |y - Xw|² + penalty |w|²` for each penalty, by the eigenvectors of the smaller of XᵀX and XXᵀ."""
     if x.shape[1] <= len(x):
@@ -280,14 +294,15 @@ def _card(
 ) -> EmpiricalCard:
     errors = held_out_errors(data, tests, weights)
     if EmpiricalCard.OWN not in errors:
-        raise UsageError(f"held_out: all scores by {plan.method} on these texts are zero. Choose another data set.")
-    exact = [*data.exact, *tests.exact]
+        inputs = input_kind(plan.kind).plural
+        raise UsageError(f"held_out: all scores by {plan.method} on these {inputs} are zero. Choose another data set.")
+    method, exact = explainer(plan.method, plan.kind), [*data.exact, *tests.exact]
     return EmpiricalCard(
         model=plan.model,
         revision=catalog.revision(plan.model),
         method=plan.method,
-        versions=current_versions(plan.method),
-        params=as_plain(from_mapping(explainer(plan.method).params, plan.params, plan.method)),
+        versions=current_versions(method),
+        params=as_plain(from_mapping(method.params, plan.params, method.id)),
         dataset=plan.dataset,
         data_revision=source.revision,
         train_size=plan.train_size,
@@ -302,13 +317,15 @@ def _card(
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
         version=product_version(),
         licence=LICENCE,
+        kind=plan.kind,
     )
 
 
 def held_out_errors(data: MapData, tests: MapData, weights: Float[np.ndarray, "feature"]) -> dict[str, MapErrors]:
     """The errors on the held-out maps: of the predicted class, of other classes, and of what is compared on the former.
 
-    Gradient x input is in another unit: it is scaled by the factor that fits the train maps best.
+    Gradient x input is in another unit: it is scaled by the factor that fits the train maps best. The mean map is that
+    of the predicted classes, where all maps have one grid.
     """
     own = [at for at, predicted in enumerate(tests.predicted) if predicted]
     other = [at for at, predicted in enumerate(tests.predicted) if not predicted]
@@ -319,6 +336,9 @@ def held_out_errors(data: MapData, tests: MapData, weights: Float[np.ndarray, "f
         MEAN: (own, [np.full(len(one), np.concatenate(data.scores).mean()) for one in maps]),
         GRADIENT: (own, _scaled_gradients(data, tests)),
     }
+    of_predicted = [scores for scores, predicted in zip(data.scores, data.predicted, strict=True) if predicted]
+    if data.exact[0].grid is not None and of_predicted:
+        estimates[MEAN_MAP] = own, [np.mean(of_predicted, axis=0)] * len(maps)
     if (cheap := _at_lowest_cost(tests)) is not None:
         estimates[LOWEST_COST] = own, cheap
     found = {
@@ -338,7 +358,7 @@ def _scaled_gradients(data: MapData, tests: MapData) -> list[np.ndarray]:
 def _at_lowest_cost(tests: MapData) -> list[np.ndarray] | None:
     """The maps of the same method at its lowest cost; None where it has no parameter that bounds the cost."""
     request = tests.requests[0]
-    metadata = {one.name: one.metadata for one in fields(explainer(request.method).params)}
+    metadata = {one.name: one.metadata for one in fields(explainer(request.method, request.example.kind).params)}
     lowest: dict[str, Plain] = {name: metadata[name]["low"] for name in BUDGETS if name in metadata}
     if not lowest:
         return None

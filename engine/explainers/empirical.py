@@ -35,7 +35,6 @@ def resolve_trained(params: EmpiricalParams, model: str) -> EmpiricalParams:
     "empirical",
     title="Empirical explainer",
     family="learned",
-    inputs=("text",),
     params=EmpiricalParams,
     axes=Axes("as the predicted method", "as the predicted method", "trained ridge regression"),
     differentiable=False,
@@ -47,8 +46,8 @@ def resolve_trained(params: EmpiricalParams, model: str) -> EmpiricalParams:
 def empirical(task: Task, params: EmpiricalParams) -> list[Attribution]:
     """The predicted map of another method, in its unit, signed; special tokens get 0.
 
-    A linear model, trained on exact maps of other texts, of the features in `engine.empirical.features`: one pass
-    forward and back. It does not sum to what the exact map sums to.
+    A linear model, trained on exact maps of other texts or pictures, of the features in `engine.empirical.features`:
+    one pass forward and back. It does not sum to what the exact map sums to.
 
     Departure: the paper trains a copy of the explained transformer to predict the map. Hidden states and gradients of
     the explained model itself need no second transformer, and a linear model of them no more than some hundred maps.

@@ -114,8 +114,9 @@ def test_every_method_has_its_map_or_says_why_not(model: str) -> None:
     shown = cards(page)
     assert list(shown) == [method.title for method in known.values()]
     without = [title for title, card in shown.items() if 'class="xg-patches"' not in card]
-    assert without == [known["smat"].title]
+    assert without == [known["smat"].title, known["empirical"].title]
     assert "there is no learned explainer for" in shown[without[0]]
+    assert "there is no empirical explainer for" in shown[without[1]]
 
 
 def test_another_class_is_explained_and_stands_in_the_link(page: AppTest) -> None:

@@ -1,4 +1,4 @@
-"""The preview of a costly map in Chromium: at once, then the exact map with the measured error; and the Library."""
+"""Previews of costly maps in Chromium: then the exact map with the measured error; and the Library."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Page, expect
 
-from components.navigation import LIBRARY, TEXT
+from components.navigation import IMAGES, LIBRARY, TEXT
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.organising import fits
 from tests.browser.server import Server
@@ -26,3 +26,11 @@ def test_the_exact_map_replaces_its_preview(server: Server, open_page: Callable[
     library = open_page(f"{server.url}/{LIBRARY.url_path}?section=previews", width=width)
     expect(library.get_by_text("1 pass in place of")).to_be_visible(timeout=TIMEOUT_MS)
     assert fits(library)
+
+
+def test_the_exact_map_of_a_picture_replaces_its_preview(server: Server, open_page: Callable[..., Page]) -> None:
+    query = {"model": "scenes-vit", "data": "scenes", "index": "3", "method": "kernel_shap", "seed": "7"}
+    page = open_page(f"{server.url}/{IMAGES.url_path}?{urlencode(query)}", width=390)
+    expect(page.get_by_text("Its preview was off by")).to_be_visible(timeout=6 * TIMEOUT_MS)
+    expect(page.get_by_text("Preview: estimated")).to_have_count(0)
+    assert fits(page)

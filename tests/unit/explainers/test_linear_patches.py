@@ -71,6 +71,7 @@ KNOWN: dict[str, Known] = {
     "shapley_sampling": Known(_change, {"n_samples": 3}),
     "bee": Known("its baseline depends on a metric; from each it is integrated_gradients'"),
     "least_complex": Known(_shares),
+    "empirical": Known("its weights are trained; a test trains them on the linear model"),
     "random": Known("it does not look at the model"),
 }
 LINEAR = [method for method, known in KNOWN.items() if callable(known.answer)]

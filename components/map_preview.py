@@ -1,4 +1,4 @@
-"""Previews of costly maps: an empirical explainer's estimate in the method's row until the exact map is there.
+"""Previews of costly maps: an empirical explainer's estimate in the method's row or card until the exact map is there.
 
 A preview is an explanation by another method, `empirical`. It is never exported or judged as the exact map.
 """
@@ -6,10 +6,11 @@ A preview is an explanation by another method, `empirical`. It is never exported
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from components.method_row import MethodRow
 from components.numbers import hundredths
+from components.widgets.patch_map import PatchCard
 from engine.errors import ExegesisError
 from engine.explain import cached_explanation
 from engine.lazy import LazyModule
@@ -25,11 +26,14 @@ else:  # they import the explainers
     trained_explainers = LazyModule("engine.empirical.explainer")
 
 METHOD = "empirical"
+MethodMap = TypeVar("MethodMap", MethodRow, PatchCard)
+"""A method's map with what is said of it."""
 
 
 def preview_request(request: Request) -> Request | None:
     """The request of the preview of a map; None where no empirical explainer predicts it."""
-    if explainer(request.method).cheap or request.dtype != trained_explainers.SERVED_DTYPE or request.heads != PLAIN:
+    method = explainer(request.method, request.example.kind)
+    if method.cheap or request.dtype != trained_explainers.SERVED_DTYPE or request.heads != PLAIN:
         return None
     try:
         trained = trained_explainers.preview_explainer(request.model, request.method, request.params)
@@ -38,16 +42,26 @@ def preview_request(request: Request) -> Request | None:
     return None if trained is None else replace(request, method=METHOD, params={"of": trained.reference})
 
 
-def preview_row(row: MethodRow, preview: Explanation) -> MethodRow:
-    """The row of a preview: the map under the method's own title, with its expected error. `row`: that of the map."""
+def is_useful(preview: Explanation) -> bool:
+    """Whether a smaller error is expected of a preview than of a map of zeros."""
+    return _expected(preview) < 1
+
+
+def as_preview(drawn: MethodMap, preview: Explanation) -> MethodMap:
+    """The row or card of a preview: the map under the method's own title, with its expected error.
+
+    `drawn`: that of the map itself.
+    """
     error = hundredths(_expected(preview))
     sentence = f"Preview: estimated, expected error {error} (0: exact, 1: a map of zeros). The exact map replaces it."
-    return replace(row, check=None, cost="Preview: estimated", notes=(sentence, *row.notes))
+    return replace(drawn, check=None, cost="Preview: estimated", notes=(sentence, *drawn.notes))
 
 
 def preview_note(request: Request, exact: Explanation) -> tuple[str, ...]:
-    """How far the preview of an exact map was; empty where this text had none."""
+    """How far the preview of an exact map was; empty where this input had none."""
     if (wanted := preview_request(request)) is None or (preview := cached_explanation(wanted)) is None:
+        return ()
+    if not is_useful(preview):
         return ()
     own = exact.features
     errors = map_errors.map_errors([exact.scores[own]], [preview.scores[own]])
@@ -55,7 +69,8 @@ def preview_note(request: Request, exact: Explanation) -> tuple[str, ...]:
         return ("Its preview cannot be compared: all exact scores are zero.",)
     alike = "" if errors.pearson is None else f"; correlation {hundredths(errors.pearson)}"
     expected = hundredths(_expected(preview))
-    return (f"Its preview was off by {hundredths(errors.relative)} on this text (expected {expected}){alike}.",)
+    given = "text" if exact.grid is None else "picture"
+    return (f"Its preview was off by {hundredths(errors.relative)} on this {given} (expected {expected}){alike}.",)
 
 
 def _expected(preview: Explanation) -> float:
