@@ -181,9 +181,9 @@ def _draws(found: ModelBehavior, plan: BehaviorPlan, case: int) -> str:
 
 
 def _fall(value: float) -> str:
-    """A fall in percentage points, without a sign: the word before it tells the direction. A small one is not 0.0."""
+    """A fall in percentage points, without a sign: the word before it tells the direction. A small one is not 0.00."""
     number = 100 * abs(value)
-    return f"{number:.1f}" if number >= 0.05 or not number else plain(number)
+    return f"{number:.2f}" if number >= 0.005 or not number else plain(number)
 
 
 def _answer(found: ModelBehavior, plan: BehaviorPlan, case: int, at: int) -> str:

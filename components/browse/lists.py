@@ -110,7 +110,7 @@ def draw_browse_button(place: DeltaGenerator, title: str, appearance: str, key: 
     """Draw the button that opens and closes the list of the data set of that title, beside its example."""
     is_open = bool(st.session_state.get(key(OPEN)))
     place.button(
-        "Close list" if is_open else "Browse", key=key("browse button"), icon=":material/list:",
+        "Close list" if is_open else "Browse", key=key("browse button"),
         help=f"{escape_label(title)} as {appearance}, with predictions, a confusion matrix and an embedding map.",
         on_click=_flip_list, args=(key,),
     )  # fmt: skip

@@ -28,6 +28,7 @@ from components.inputs.datasets import (
 from components.inputs.label_choice import draw_label_controls
 from components.links import Query, read_text, text_digest, write_text
 from components.state import Selection
+from components.styles import use_sheet
 from engine.data.datasets import dataset_names
 from engine.data.sources import list_datasets
 from engine.errors import UsageError
@@ -296,6 +297,7 @@ def _draw_prompt(model: str) -> None:
 
 
 def _row() -> DeltaGenerator:
+    use_sheet("focus")
     return st.container(horizontal=True, gap="small", vertical_alignment="bottom", key=key("row"))
 
 

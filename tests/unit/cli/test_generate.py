@@ -28,7 +28,9 @@ def test_the_text_is_labeled_and_one_sentence_is_said(run: Run) -> None:
     done = run("generate", "--prompt", "Mary lives in", "--tokens", "1", "--top", "1")
     assert "Generated (greedy): " in done.out
     likely = next_tokens("tiny-llama", Prompt("Mary lives in"))
-    first, second = (f"{label!r} {share:.4f}" for label, share in list(zip(likely.labels, likely.probabilities, strict=True))[:2])
+    first, second = (
+        f"{label!r} {share:.4f}" for label, share in list(zip(likely.labels, likely.probabilities, strict=True))[:2]
+    )
     assert done.out.startswith(f"Next token: {first}, {second}, "), "the same distribution as on the page"
     assert f"Entropy: {likely.entropy:.2f} bits." in done.out.replace("\n", " ")
     assert "The prompt is one sentence" in done.out
