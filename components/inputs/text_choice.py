@@ -306,8 +306,8 @@ def _draw_dataset_controls(opened: OpenTexts) -> None:
     SELECTION.data_control(list_datasets("text"), DATA_HELP, _show_first, OWN_TEXT)
     st.number_input(
         f"Example, 0 to {last:,}", 0, last, key=key("index"), step=1, placeholder="none", width=160,
-        help=f"The row number in {escape_label(opened.name)}. Empty: your own text.", on_change=_show_chosen, args=(opened,),
-        persist_state=PERSIST,
+        help=f"The row number in {escape_label(opened.name)}. Empty: your own text.",
+        on_change=_show_chosen, args=(opened,), persist_state=PERSIST,
     )  # fmt: skip
     st.button("Random", key=key("random"), help="A random example", on_click=_show_random, args=(opened,))
 
