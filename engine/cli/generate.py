@@ -63,7 +63,7 @@ def generate(
 
 
 def print_generated(generated: generation.GeneratedText, likely: NextTokens, decoding: str, links: int) -> None:
-    """Print the likeliest next tokens, the generated text, its strongest links, its use of sentences, and the checks."""
+    """Print the likeliest next tokens, the generated text, its strongest links, its use of sentences and the checks."""
     out, names = output.console(), generated.names
     shares = zip(likely.labels[:MOST_LIKELY], likely.probabilities, strict=False)
     first = ", ".join(f"{label!r} {share:.4f}" for label, share in shares)
