@@ -206,14 +206,17 @@ class Selection:
         self.put("data", dataset)
         take()
 
-    def data_control(self, known: Collection[str], help: str, on_change: Callable[[], None]) -> None:
-        """Draw the choice of the data set."""
+    def data_control(
+        self, known: Collection[str], help: str, on_change: Callable[[], None], own: str | None = None
+    ) -> None:
+        """Draw the choice of the data set. `own`: words in its place while the input is none of its examples."""
         st.selectbox(
             "Data set",
             self.with_chosen(known, "data"),
             key=self.key("data"),
             format_func=dataset_label,
             accept_new_options=True,
+            placeholder=own,
             help=help,
             on_change=self._choose_dataset,
             args=(tuple(known), on_change),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from components.browse.lists import draw_picture_list
+from components.browse.lists import draw_browse_button, draw_picture_list
 from components.compute import warm_up
 from components.errors import show_error
 from components.images.counterfactuals import draw_counterfactuals
@@ -54,6 +54,7 @@ for note in notes:
 
 with st.container(gap="xsmall"):
     row = draw_focus_controls(models, opened)
+    draw_browse_button(row, opened.data.title or opened.name, "pictures", key)
     class_place = draw_options(methods, opened, row)
     draw_picture_list(opened, key)
     left, answer = st.columns([3, 2])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from components.browse.lists import draw_text_list
+from components.browse.lists import draw_browse_button, draw_text_list
 from components.compute import warm_up
 from components.errors import show_error, show_note
 from components.inputs.text_choice import draw_focus_controls, draw_text_fields, fits_dataset, write_text_focus
@@ -53,6 +53,7 @@ for note in notes:
 
 with st.container(gap="xsmall"):
     row = draw_focus_controls(models, opened)
+    draw_browse_button(row, opened.data.title or opened.name, "a table", key)
     class_place = draw_options(methods, opened, row)
     draw_text_list(opened, key)
     draw_text_fields()

@@ -97,7 +97,12 @@ def _explanation(query: ParsedQuery) -> tuple[PageEntry, Query]:
     return TEXT, link | flipped
 
 
-OPENED = {"similarity": "similarity", "significance": "significance", "flip": "counterfactuals"}
+OPENED = {
+    "similarity": "similarity",
+    "significance": "significance",
+    "flip": "counterfactuals",
+    "continuation": "generation",
+}
 """The section of the Text page that answers an operation."""
 
 

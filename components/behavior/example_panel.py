@@ -169,7 +169,7 @@ def _truth(found: ModelBehavior, plan: BehaviorPlan, case: int) -> str:
     if plan.task == FEATURE:
         return "changes the class" if truth > 0 else "class stays"
     error = float(found.truth_error[case])
-    text = f"{'falls' if truth > 0 else 'rises'} {_fall(truth)}{f' ± {_fall(error)}' if error else ''}"
+    text = f"{'falls' if truth > 0 else 'rises'} {fall_text(truth)}{f' ± {fall_text(error)}' if error else ''}"
     return f"<b>{escape(text)}</b>" if found.counted[case] else f'<span class="xg-small">{escape(text)}</span>'
 
 
@@ -180,10 +180,10 @@ def _draws(found: ModelBehavior, plan: BehaviorPlan, case: int) -> str:
     return f'<br><span class="xg-small">falls in {hits} of {draws} ({share})</span>'
 
 
-def _fall(value: float) -> str:
-    """A fall in percentage points, without a sign: the word before it tells the direction. A small one is not 0.0."""
+def fall_text(value: float) -> str:
+    """A fall in percentage points, without a sign: the word before it tells the direction. A small one is not 0.00."""
     number = 100 * abs(value)
-    return f"{number:.1f}" if number >= 0.05 or not number else plain(number)
+    return f"{number:.2f}" if number >= 0.005 or not number else plain(number)
 
 
 def _answer(found: ModelBehavior, plan: BehaviorPlan, case: int, at: int) -> str:
@@ -203,8 +203,8 @@ def _answer(found: ModelBehavior, plan: BehaviorPlan, case: int, at: int) -> str
         return f"{word} ({brief(value, float(column.max()), sign=True)})"
     error = float(found.errors[case, at])
     if plan.edit == DELETE:
-        return f"{word} {_fall(value)}"
-    return f"{word} {_fall(value)}" if np.isnan(error) else f"{word} {_fall(value)} ± {_fall(error)}"
+        return f"{word} {fall_text(value)}"
+    return f"{word} {fall_text(value)}" if np.isnan(error) else f"{word} {fall_text(value)} ± {fall_text(error)}"
 
 
 def _recourse_rows(

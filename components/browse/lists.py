@@ -38,7 +38,7 @@ from components.browse.results import (
 )
 from components.browse.slices import draw_slice
 from components.browse.thumbnails import draw_picture_grid, thumbnail_url
-from components.controls import PERSIST, Key
+from components.controls import PERSIST, Key, restore_controls, set_control
 from components.errors import describe_error, error_html, escape_label, show_note
 from components.inputs import picture_choice, text_choice
 from components.inputs.datasets import OpenPictures, OpenTexts
@@ -53,6 +53,8 @@ from engine.metrics.agreement import QUICK
 from engine.registry import all_explainers
 
 PANEL = JobPanel("browse")
+OPEN = "open.browse"
+"""The control that opens the list."""
 SHOW_NAMES = {
     "all": "All",
     "right": "Right",
@@ -99,9 +101,24 @@ class Offer:
 def draw_browse_switch(title: str, appearance: str, key: Key) -> bool:
     """Whether the list of the data set of that title is open. `appearance`: what the list looks like."""
     return st.toggle(
-        f"Browse {escape_label(title)}", key=key("open.browse"), help=f"The data set as {appearance}.",
+        f"Browse {escape_label(title)}", key=key(OPEN), help=f"The data set as {appearance}.",
         persist_state=PERSIST,
     )  # fmt: skip
+
+
+def draw_browse_button(place: DeltaGenerator, title: str, appearance: str, key: Key) -> None:
+    """Draw the button that opens and closes the list of the data set of that title, beside its example."""
+    is_open = bool(st.session_state.get(key(OPEN)))
+    place.button(
+        "Close list" if is_open else "Browse", key=key("browse button"),
+        help=f"{escape_label(title)} as {appearance}, with predictions, a confusion matrix and an embedding map.",
+        on_click=_flip_list, args=(key,),
+    )  # fmt: skip
+
+
+def _flip_list(key: Key) -> None:
+    restore_controls()
+    set_control(key(OPEN), not st.session_state.get(key(OPEN)))
 
 
 def draw_framed(frame: str, read: Callable[[], ExampleResults], draw: Callable[[ExampleResults], None]) -> None:
@@ -176,7 +193,7 @@ def draw_text_list(opened: OpenTexts, key: Key) -> None:
 
     A row or a button shows its example, so the list stands below the choice of the example.
     """
-    if not st.session_state.get(key("open.browse")):
+    if not st.session_state.get(key(OPEN)):
         return
     focus = text_choice.read_controls(opened)
     draw_framed(
@@ -284,7 +301,7 @@ def draw_picture_list(opened: OpenPictures, key: Key) -> None:
 
     A click or a button shows its picture, so the list stands below the choice of the picture.
     """
-    if not st.session_state.get(key("open.browse")):
+    if not st.session_state.get(key(OPEN)):
         return
     focus = picture_choice.read_controls(opened)
     draw_framed(

@@ -59,7 +59,7 @@ EDGES, CELL, ROW, NARROWEST = 210, 64, 46, 340
 """Pixels of the letters and the scale, of a column, of a row, and of the whole, which is no wider on a phone."""
 TOP, LEFT, TICKS, LEGEND, LEGEND_LINE, LINE, ROW_LABEL = 20, 130, 30, 12, 17, 48, 18
 """Pixels above the cells, of the names at the left, the letters below, the notes; characters of a note and a name."""
-FEW, MANY, SMALL, LARGE = 4, 5, 10, 13
+FEW, MANY, SMALL, LARGE = 4, 5, 10, 11
 """With fewer columns the scale has room for three numbers; with more than many the values are written small."""
 TABLE = "disputed"
 MOST_IN_VIEW, MOST_CHARACTERS = 10, 160

@@ -29,6 +29,7 @@ from components.inputs.datasets import (
 from components.inputs.label_choice import draw_label_controls
 from components.links import DIGEST_CHARACTERS, Query, whole_number
 from components.state import Selection
+from components.styles import use_sheet
 from engine.data.image_datasets import registered_name
 from engine.data.labels import NUMBERED_CLASS, match_classes
 from engine.data.picture_files import open_picture
@@ -345,6 +346,7 @@ def offer_better_model(models: Collection[str], opened: OpenPictures, name: str)
 
 
 def _row() -> DeltaGenerator:
+    use_sheet("focus")
     return st.container(horizontal=True, gap="small", vertical_alignment="bottom", key=key("row"))
 
 
@@ -371,14 +373,6 @@ def _draw_place_controls(opened: OpenPictures) -> None:
 def _draw_example_number(opened: OpenPictures) -> None:
     last = len(opened.data) - 1
     st.number_input(f"Example, 0 to {last:,}", 0, last, key=key("index"), step=1, width=150, persist_state=PERSIST)
-    index = _index()
-    for name, icon, neighbor in (
-        ("Previous example", ":material/chevron_left:", index - 1 if index else None),
-        ("Next example", ":material/chevron_right:", index + 1 if index < last else None),
-    ):
-        st.button(
-            icon, key=key(f"step {name}"), help=name, disabled=neighbor is None, on_click=show, args=(opened, neighbor)
-        )
     st.button("Random", key=key("random"), help="A random example", on_click=_show_random, args=(opened,))
 
 

@@ -16,7 +16,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from components import controls
 from components.controls import PERSIST
-from components.errors import show_error, show_note
+from components.errors import escape_label, show_error, show_note
 from components.inputs.datasets import (
     DEFAULT_PROMPTS,
     DEFAULT_TEXTS,
@@ -28,6 +28,7 @@ from components.inputs.datasets import (
 from components.inputs.label_choice import draw_label_controls
 from components.links import Query, read_text, text_digest, write_text
 from components.state import Selection
+from components.styles import use_sheet
 from engine.data.datasets import dataset_names
 from engine.data.sources import list_datasets
 from engine.errors import UsageError
@@ -45,6 +46,8 @@ WIDGETS = "focus."
 CARRIED = "focus_link"
 SELECTION = Selection(WIDGETS, CARRIED, NAMES)
 key, value, turn_to = SELECTION.key, SELECTION.value, SELECTION.turn_to
+OWN_TEXT = "Your text"
+"""In place of a data set while the text is none of its examples."""
 DATA_HELP = "A name, a file (JSONL, CSV, TSV, parquet), or hub:owner/name."
 
 
@@ -186,6 +189,8 @@ def fill_controls(focus: TextFocus, opened: OpenTexts) -> None:
         st.session_state.setdefault(key(name), initial)
     if _index_in_data(opened) is None:
         st.session_state[key("index")] = None
+        if not opened.error:  # the link goes on naming the data set
+            st.session_state[key("data")] = None
 
 
 def read_controls(opened: OpenTexts) -> TextFocus:
@@ -292,16 +297,17 @@ def _draw_prompt(model: str) -> None:
 
 
 def _row() -> DeltaGenerator:
+    use_sheet("focus")
     return st.container(horizontal=True, gap="small", vertical_alignment="bottom", key=key("row"))
 
 
 def _draw_dataset_controls(opened: OpenTexts) -> None:
     last = len(opened.data) - 1
-    SELECTION.data_control(list_datasets("text"), DATA_HELP, _show_first)
+    SELECTION.data_control(list_datasets("text"), DATA_HELP, _show_first, OWN_TEXT)
     st.number_input(
-        f"Example, 0 to {last:,}", 0, last, key=key("index"), step=1, placeholder="own text", width=160,
-        help="The row number in the data set. Empty: your own text.", on_change=_show_chosen, args=(opened,),
-        persist_state=PERSIST,
+        f"Example, 0 to {last:,}", 0, last, key=key("index"), step=1, placeholder="none", width=160,
+        help=f"The row number in {escape_label(opened.name)}. Empty: your own text.",
+        on_change=_show_chosen, args=(opened,), persist_state=PERSIST,
     )  # fmt: skip
     st.button("Random", key=key("random"), help="A random example", on_click=_show_random, args=(opened,))
 

@@ -17,6 +17,7 @@ from components.export import REPEATS
 from components.numbers import count, hundredths, percent, points
 from components.palette import CHART_COLORS, Theme, browser_theme
 from engine.format import join_names
+from engine.registry import all_explainers
 from engine.rules.plan import MOST_RULES, RulesPlan
 from engine.rules.result import (
     ModelRules,
@@ -278,7 +279,9 @@ def notes_html(rules: Sequence[ScoredRule], seed: int) -> str:
 
 def _rule_notes(one: ScoredRule) -> Iterator[str]:
     if one.result.method:
-        named = f"the word “{one.result.word}” by {one.result.method}" if one.result.word else one.result.method
+        methods = all_explainers("image" if one.result.of_pictures else "text")
+        title = methods[one.result.method].title if one.result.method in methods else one.result.method
+        named = f"the word “{one.result.word}” by {title}" if one.result.word else title
         yield (
             f"{one.letter}: best attribution in the training half: {named}. Rule minus attribution, held-out half: "
             f"{_estimate_text(one.scores.gain, percents=False)}."

@@ -16,11 +16,12 @@ from components.controls import PERSIST
 from components.errors import describe_error, escape_label, show_error
 from components.export import command_line, file_button, how_to_repeat, input_button, text_arguments
 from components.method_row import MethodRow, cost_line, grid_html, line_html, method_row, method_row_html
-from components.numbers import fixed, percent
+from components.numbers import count, fixed, percent
 from components.tables import draw_table
 from components.text.state import TextState, key, put, value
 from components.widgets.token_map import legend_html
 from components.widgets.view_options import ViewOptions
+from engine.data.tasks import NEXT_TOKEN, task_of_dataset
 from engine.format import visible_token
 from engine.lazy import LazyModule, pandas
 from engine.next_token import MOST_GENERATED
@@ -114,12 +115,22 @@ def generated_html(generated: GeneratedText, state: TextState) -> str:
     """The generated text, labeled so, its probability, the deciding sentence and the strongest links."""
     decoding = f"sampled with seed {state.seed}" if state.generation.decoding == "sample" else "greedy"
     shown = f"“<bdi>{escape(visible_token(generated.text))}</bdi>”"
-    ended = " The model ended the text." if generated.ended else ""
     links = "; ".join(_link_html(generated, *link) for link in generated.links(LISTED))
     return (
-        f'<div class="xg"><p class="xg-summary">Generated ({decoding}): {shown}.{ended} '
+        f'<div class="xg"><p class="xg-summary">Generated ({decoding}): {shown}.{_end_html(generated, state)} '
         f'{_deciding_html(generated)}</p><p class="xg-small">Strongest links: {links}.</p></div>'
     )
+
+
+def _end_html(generated: GeneratedText, state: TextState) -> str:
+    """Why the text ends before the number of tokens is reached, and how to get a longer one."""
+    if not generated.ended:
+        return ""
+    sentence = f" The model ended the text after {count(len(generated.labels), 'token')}: its end token came next."
+    if state.focus.index is not None and task_of_dataset(state.focus.data) == NEXT_TOKEN:
+        name = escape(state.focus.data)
+        sentence += f" Prompts of {name} ask for one token. Type the start of a sentence to get a longer text."
+    return sentence
 
 
 def _deciding_html(generated: GeneratedText) -> str:

@@ -13,8 +13,9 @@ from engine.cli.root import note
 from engine.errors import UsageError
 from engine.format import count_text, visible_token
 from engine.lazy import LazyModule
+from engine.next_token import NextTokens, next_tokens
 from engine.progress import cancellable, reporting
-from engine.request import Example
+from engine.request import Example, Prompt
 from engine.store import result_store
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ else:  # it loads torch, which the help does without
     generation = LazyModule("engine.generation")
 
 EXAMPLE = "Example: --prompt 'Mary lives in Paris. Mary lives in'."
+MOST_LIKELY = 5
+"""Next tokens that are printed with their probabilities."""
 
 
 def generate(
@@ -50,17 +53,21 @@ def generate(
         query = generation.GenerationQuery(model, text, count, number, warmth, method, chat)
         with cancellable(cancel), reporting(report):
             generated = generation.generate_text(query)
+            likely = next_tokens(model, Prompt(text, chat=chat))
     if status := result_store().status:
         note(status)
     if as_json:
         output.print_json(generated.as_json())
         return
-    print_generated(generated, "greedy" if number is None else f"sampled with seed {number}", links)
+    print_generated(generated, likely, "greedy" if number is None else f"sampled with seed {number}", links)
 
 
-def print_generated(generated: generation.GeneratedText, decoding: str, links: int) -> None:
-    """Print the generated text, its strongest links, the use of each sentence, and the checks."""
+def print_generated(generated: generation.GeneratedText, likely: NextTokens, decoding: str, links: int) -> None:
+    """Print the likeliest next tokens, the generated text, its strongest links, its use of sentences and the checks."""
     out, names = output.console(), generated.names
+    shares = zip(likely.labels[:MOST_LIKELY], likely.probabilities, strict=False)
+    first = ", ".join(f"{label!r} {share:.4f}" for label, share in shares)
+    out.print(f"Next token: {output.visible(first)}. Entropy: {likely.entropy:.2f} bits.", markup=False)
     out.print(f"Generated ({decoding}): {output.visible(generated.text)}", markup=False)
     print(f"Probability {generated.probability:.4g} (log-probability {generated.log_probability:.4f} nats)")
     strongest = output.table(["generated", "depends on", "position", "score"], right=["position", "score"])
@@ -84,7 +91,7 @@ def print_generated(generated: generation.GeneratedText, decoding: str, links: i
 def _remarks(generated: generation.GeneratedText) -> Iterator[str]:
     """The end of the text, and the checks of all steps."""
     if generated.ended:
-        yield f"The model ended the text after {count_text(len(generated.labels), 'token')}."
+        yield f"The model ended the text after {count_text(len(generated.labels), 'token')}: its end token came next."
     checks = [one.check for one in generated.explanations if one.check is not None]
     if checks:
         good = sum(check.ok for check in checks)

@@ -265,10 +265,6 @@ def notes_of(query: ParsedQuery, context: QueryContext = QueryContext()) -> tupl
     needs_prompt = query.operation in CONTINUED or query.token is not None
     if needs_prompt and context.shows_input and context.model not in query.models and not is_causal(context.model):
         notes.append(f"{context.model} is a classifier. This asks the language model {join_names(query.models)}.")
-    if query.operation == "continuation":
-        notes.append(
-            "The command lists the next tokens in its line “predicted”. Random is the method that costs least."
-        )
     if query.count is not None:
         notes.append(f"All of them are shown. Read the first {query.count}.")
     if query.operation == "mistakes" and query.target is not None:
@@ -296,7 +292,10 @@ def _arguments(query: ParsedQuery) -> list[list[str]]:
     operation, model = query.operation, query.models[0] if query.models else ""
     if operation in ("explain", "top", "next_token"):
         return [_explain(query, query.methods)]
-    if operation in ("predict", "continuation"):
+    if operation == "continuation":
+        prompt = example_of(query)
+        return [["generate", "--model", model, "--prompt", prompt.text, *(["--chat"] if query.chat else [])]]
+    if operation == "predict":
         return [_explain(query, (RANDOM,))]
     if operation in ("delete", "replace"):
         after = edited_example(query)

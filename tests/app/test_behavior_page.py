@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from components.behavior.answers import answer_text, feature_text
 from components.behavior.charts import accuracy_chart, accuracy_table, attribution_table, example_twins, twin_table
-from components.behavior.example_panel import _text_html, example_html
+from components.behavior.example_panel import _text_html, example_html, fall_text
 from components.behavior.page import CONSTRUCTED, EXPLAINED, START, failures_text, left_out
 from components.behavior.view import SESSION
 from components.charts.frame import ChartFrame
@@ -196,6 +196,10 @@ def test_a_small_effect_is_not_rounded_to_zero() -> None:
     html = example_html(small(values=np.array([[0.3, 0.0], [0.1, -0.00004], [0.1, 1.0]])), plan, 0, "", TITLES)
     assert "no change" in html
     assert " 0.004<" in html
+
+
+def test_falls_have_equal_decimals_unless_they_would_be_zero() -> None:
+    assert [fall_text(value) for value in (0.057, -0.0003241, 0.0, 0.00004)] == ["5.70", "0.03", "0.00", "0.004"]
 
 
 def test_words_are_text_and_answers_are_marked_by_words_too() -> None:

@@ -101,6 +101,21 @@ def test_closed_it_shows_and_computes_nothing(model: str, data: str) -> None:
     assert page.query_params["open"] == "browse,questions"
 
 
+@pytest.mark.parametrize("name", ["text", "images"])
+def test_a_button_beside_the_example_opens_and_closes_the_list(name: str, model: str, data: str) -> None:
+    page = AppTest.from_file(str(ROOT / "pages" / f"{name}.py"), default_timeout=SECONDS)
+    for field, given in ({"model": model, "data": data} if name == "text" else {}).items():
+        page.query_params[field] = given
+    page.query_params["method"] = ["random"]
+    press(page.run(), "Browse")
+    assert not page.exception
+    assert "none predicted yet." in told(page)
+    assert page.query_params["open"] in ("browse", ["browse"])
+    press(page, "Close list")
+    assert "none predicted yet." not in told(page)
+    assert "open" not in page.query_params
+
+
 def test_without_predictions_the_list_and_the_way_through_it_work(model: str, data: str) -> None:
     page = opened(model=model, data=data)
     assert column(page, "Text") == CORPUS

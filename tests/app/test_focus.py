@@ -120,6 +120,24 @@ def test_an_example_taken_from_what_is_shown_instead_chooses_it(model: str) -> N
     assert shown(page) == (model, "reviews", 5)
 
 
+def test_an_own_text_is_of_no_data_set_and_the_way_back_to_one_is_open(model: str, tmp_path: Path) -> None:
+    page = opened(model, data=(file := table(tmp_path)), index="1")
+    page.text_area(text_choice.key("text")).set_value("fine food").run()
+    assert shown(page) == (model, None, None)
+    assert page.selectbox(text_choice.key("data")).proto.placeholder == text_choice.OWN_TEXT
+    assert "row number in" in page.number_input(text_choice.key("index")).help
+    assert (page.query_params["data"], page.query_params["text"]) in ((file, "fine food"), ([file], ["fine food"]))
+    again = opened(model, **{name: page.query_params[name] for name in ("data", "text")})
+    assert shown(again) == (model, None, None)
+    for one, choose in ((page, lambda: page.number_input(text_choice.key("index")).set_value(0)),
+                        (again, lambda: again.selectbox(text_choice.key("data")).set_value(file))):  # fmt: skip
+        one.selectbox(text_choice.key("data")).options.append(file)
+        choose().run()
+        assert not errors(one)
+        assert shown(one) == (model, file, 0)
+        assert one.text_area(text_choice.key("text")).value == "good food"
+
+
 def test_a_row_put_before_it_makes_an_example_another_and_that_is_said(model: str, tmp_path: Path) -> None:
     link = link_to(file := table(tmp_path), 1) | {"pin": "1", "edit": "worse food", "unit": "word"}
     page = opened(model, **link)

@@ -16,6 +16,7 @@ from components.rules.charts import (
     PICTURE_PANELS,
     TEXT_PANELS,
     RuleChart,
+    notes_html,
     panel_data,
     rule_sentences,
     scored_rules,
@@ -173,3 +174,11 @@ def test_exceptions_are_the_most_confident_first_and_charts_have_a_row_for_each_
         assert '"w" -> a' in " ".join(chart.caption().notes)
     numbers = scores_table(rules)
     assert numbers.set_index("")["A"]["True for"] == "4"
+
+
+def test_notes_name_a_method_as_the_lists_do() -> None:
+    one = replace(rule([True] * 4, [True, False, False, True]), method="attn_lrp", word="not")
+    for own, words in ((one, "the word “not” by AttnLRP."), (replace(one, word=""), "half: AttnLRP."),
+                       (replace(one, method="of_a_plugin"), "by of_a_plugin.")):  # fmt: skip
+        rules = scored_rules(ModelRules("m", "d", (0, 1, 2, 3), ("a", "b"), (own,), {}), 0)
+        assert words in notes_html(rules, 0)

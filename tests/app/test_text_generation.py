@@ -129,6 +129,21 @@ def test_the_link_keeps_the_controls_and_a_chosen_token_shows_its_map() -> None:
     assert page.pills(key=key("generation.step")).value == 1
 
 
+def test_a_text_that_ends_early_says_why_and_what_to_do() -> None:
+    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).switch_page("pages/text.py")
+    for name, given in {"model": MODEL, "data": "agreement", "index": "0", "method": "random",
+                        "open": "generation"}.items():  # fmt: skip
+        page.query_params[name] = given
+    page.run()
+    assert not page.exception
+    reason = "The model ended the text after 1 token: its end token came next."
+    assert f"{reason} Prompts of agreement ask for one token. Type the start of a sentence" in html_of(page)
+    ended = replace(generated(), ended=True)
+    assert "ended the text after 2 tokens: its end token came next. Its probability" in generated_html(
+        ended, state_of()
+    )
+
+
 def test_a_classifier_has_none_and_what_fails_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Generate" not in [one.value for one in opened(model="reviews-minilm").subheader]
     page = opened(open="generation", generated_method="nothing")

@@ -72,6 +72,9 @@ def test_the_gallery_stands_in_as_many_columns_as_fit(
     expect(cards).to_have_count(1 + len(GALLERY), timeout=TIMEOUT_MS)
     places = [round(box_of(card)["x"]) for card in cards.all()]
     assert len(set(places)) == columns
+    questions = page.get_by_test_id("stMain").get_by_role("link", name=TEXT.question)
+    first = box_of(cards.first)["y"] < box_of(questions)["y"]
+    assert first == (columns == 1), "a phone shows the examples before the questions"
     widths = page.get_by_test_id("stMain").evaluate("node => [node.scrollWidth, node.clientWidth]")
     assert widths[0] <= widths[1], "nothing is to be scrolled sideways"
 

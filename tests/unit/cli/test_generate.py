@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 from engine.generation import GenerationQuery, generate_text
+from engine.next_token import next_tokens
+from engine.request import Prompt
 from tests.unit.cli.conftest import Run
 
 PROMPT = "Mary lives in Paris. John owns a dog. Mary lives in"
@@ -24,7 +26,13 @@ def test_json_is_the_result_of_the_engine(run: Run) -> None:
 
 def test_the_text_is_labeled_and_one_sentence_is_said(run: Run) -> None:
     done = run("generate", "--prompt", "Mary lives in", "--tokens", "1", "--top", "1")
-    assert done.out.startswith("Generated (greedy): ")
+    assert "Generated (greedy): " in done.out
+    likely = next_tokens("tiny-llama", Prompt("Mary lives in"))
+    first, second = (
+        f"{label!r} {share:.4f}" for label, share in list(zip(likely.labels, likely.probabilities, strict=True))[:2]
+    )
+    assert done.out.startswith(f"Next token: {first}, {second}, "), "the same distribution as on the page"
+    assert f"Entropy: {likely.entropy:.2f} bits." in done.out.replace("\n", " ")
     assert "The prompt is one sentence" in done.out
     missing = run("generate")
     assert missing.code == 2

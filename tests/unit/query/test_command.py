@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 
 import pytest
 
@@ -251,8 +252,11 @@ NAMED = QueryContext("tiny-llama", "", None, "The keys near the cabinet", token=
         ("why '.' rather than '!' by LIME in 'The key near'", HERE,
          "explain --model tiny-llama --method lime --prompt 'The key near' --target . --contrast '!'"),
         ("what comes next after 'The keys near the cabinet'", HERE,
-         "explain --model tiny-llama --method random --prompt 'The keys near the cabinet'"),
-        ("what comes next", PROMPT, "explain --model tiny-llama --method random --dataset agreement --index 3"),
+         "generate --model tiny-llama --prompt 'The keys near the cabinet'"),
+        ("what comes next", PROMPT,
+         "generate --model tiny-llama --prompt 'Under the tables, the rings that the king painted under the maps'"),
+        ("what comes next", replace(NAMED, chat=True),
+         "generate --model tiny-llama --prompt 'The keys near the cabinet' --chat"),
         ("which layer decides", HERE,
          "layers lens --model bert-reviews --text 'Soup cold, service colder, bill enormous.'"),
         ("which layer decides 'are' in 'The key near'", HERE,
@@ -308,7 +312,13 @@ def test_a_language_model_in_place_of_the_page_s_classifier_is_said() -> None:
     for text in ("what comes next after 'The keys near the cabinet'", "why 'are' rather than 'is' in 'The keys'"):
         assert said in notes_of(asked(text, HERE), HERE)
         assert said not in notes_of(asked(text, PROMPT), PROMPT)
-    assert "lists the next tokens" in notes_of(asked("what comes next", PROMPT), PROMPT)[0]
+
+
+def test_what_comes_next_opens_the_generated_text_of_the_prompt() -> None:
+    entry, opened = link("what comes next", PROMPT)
+    assert entry is TEXT
+    assert (opened["model"], opened["data"], opened["index"]) == (["tiny-llama"], ["agreement"], ["3"])
+    assert opened["open"] == ["generation"]
 
 
 def test_a_question_about_layers_opens_the_lens_of_the_prompt() -> None:
