@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from engine.errors import UsageError
 from engine.explainers.gradients import PLACES
 from engine.lazy import torch
 from engine.models.classifier import EMBEDDING, AnyClassifier, as_float64
@@ -62,6 +63,11 @@ def _features(task: Task) -> list[Float[np.ndarray, "_ feature"]]:
     finally:
         for hook in hooks:
             hook.remove()
+    if any(state.shape[:2] != points.shape[:2] for state in states):
+        raise UsageError(
+            f"method: empirical needs a state for each part of the input. {model.id} merges patches or reads the text "
+            "once per label. Use another method."
+        )
     targets = torch.tensor(task.targets, device=model.device)
     slopes = torch.autograd.grad(logits.gather(1, targets[:, None]).sum(), states)
     terms = [state.detach() * slope for state, slope in zip(states, slopes, strict=True)]

@@ -33,6 +33,7 @@ from engine.home import product_version
 from engine.input_kinds import input_kind, kind_of_model, load_classifier
 from engine.jobs.kinds import Spec, UnitStep, WorkUnit, batched_units, job_kind
 from engine.models import catalog
+from engine.models.label_prompts import base_name
 from engine.params import Plain, as_plain, from_mapping, option
 from engine.progress import CancelToken, Report, cancellable, silent
 from engine.registry import Explainer, estimate_rows, explainer
@@ -109,6 +110,11 @@ def check(plan: EmpiricalPlan) -> Explainer:
         raise UsageError(
             f"model: {plan.model} attends within windows and merges patches, so that its states have no row for each "
             "patch. Choose a model whose blocks keep all patches, such as a ViT."
+        )
+    if plan.kind == "text" and base_name(plan.model) != plan.model:
+        raise UsageError(
+            f"model: {plan.model} reads a text once per label, so that its states have no row for each token. Choose a "
+            "model without labels of your own."
         )
     if catalog.is_causal(plan.model):
         raise UsageError(

@@ -278,6 +278,7 @@ def test_weights_of_another_size_are_refused(model: str) -> None:
     [
         ({"method": "gradient_x_input"}, "there is nothing to save"),
         ({"model": "tiny-llama"}, "tiny-llama is a language model, .* Choose a classifier"),
+        ({"model": "nli-minilm?labels=a|b"}, "once per label"),
         ({"out": "../x"}, "letters, digits"),
         ({"params": {"n_samples": 1}}, "n_samples"),
     ],
