@@ -13,6 +13,7 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 
 from engine.data.labels import PROMPT_LABELS, UNNAMED_CLASS, match_classes
+from engine.data.slices import whole_name
 from engine.data.tasks import (
     FACTS,
     NEXT_TOKEN,
@@ -22,7 +23,6 @@ from engine.data.tasks import (
     shipped_dataset,
     task_of_dataset,
 )
-from engine.data.slices import whole_name
 from engine.errors import ExegesisError, excerpt
 from engine.lazy import transformers
 from engine.models import catalog
@@ -157,7 +157,8 @@ class ModelFacts:
     """`task` is empty where neither card nor labels tell it, `score` where the model was not measured.
 
     `dataset`: the registered data set that the model was trained on, or an empty text. `data_scores`: by data set, the
-    scores on others. `chance_notes`: by measured data set, a sentence where the model has not learned the answers, else empty.
+    scores on others. `chance_notes`: by measured data set, a sentence where the model has not learned
+    the answers, else empty.
     """
 
     task: str = ""
