@@ -123,7 +123,7 @@ def _parse_added(names: str) -> list[tuple[str, int]]:
 def _share_examples(first: str, second: str) -> bool:
     """Whether two names are of one data set, and not of slices of it without a common example."""
     (one, rows), (other, others) = split_slice(first), split_slice(second)
-    if one != other and Path(one).expanduser().resolve() != Path(other).expanduser().resolve():
+    if one != other and Path(one).resolve() != Path(other).resolve():
         return False
     return rows is None or others is None or not {*rows.rows}.isdisjoint(others.rows)
 
