@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from engine.data import datasets, image_datasets
 from engine.data.labels import NLI_LABELS, SENTIMENT_LABELS
+from engine.data.slices import whole_name
 
 PAIRS = " (pairs)"
 NEXT_TOKEN = "Next token"
@@ -50,6 +51,8 @@ FACTS: Mapping[str, DatasetFacts] = {
 TASKS = tuple(dict.fromkeys(facts.task for facts in FACTS.values() if facts.task))
 TASK_LABELS = {"Sentiment": SENTIMENT_LABELS, f"Inference{PAIRS}": NLI_LABELS}
 """The classes of tasks whose sets all have the same ones."""
+DRAW_OPTIONS = frozenset({"count", "seed", "sentences", "kind", "cues", "size"})
+"""Options by which other examples are drawn whose labels mean the same. Others, such as `context`, change that."""
 
 
 def registered_dataset(name: str) -> str:
@@ -61,6 +64,16 @@ def task_of_dataset(name: str) -> str:
     """The task of a registered data set, with or without options; empty for any other."""
     facts = FACTS.get(registered_dataset(name))
     return facts.task if facts else ""
+
+
+def label_name(name: str) -> str:
+    """The name of a set without its slice and without the options that leave the meaning of its labels as it is.
+
+    Sets of the same label name answer the same question, so an accuracy on one says something of the others.
+    """
+    bare, _, options = whole_name(name).partition(":")
+    defining = [one for one in options.split(",") if one.partition("=")[0].strip() not in {"", *DRAW_OPTIONS}]
+    return f"{bare}:{','.join(defining)}" if defining else bare
 
 
 def example_count(name: str) -> int | None:

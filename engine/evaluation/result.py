@@ -14,6 +14,7 @@ import numpy as np
 
 from cache.codec import Arrays, Meta
 from engine.data.labels import PROMPT_LABELS
+from engine.data.slices import split_slice
 from engine.errors import ExegesisError
 from engine.evaluation.plan import READ, EvaluationPlan
 from engine.experiments.base import ExperimentResult
@@ -234,7 +235,12 @@ def _saturated(evaluation: Evaluation) -> str:
 
 
 def _at_chance(evaluation: ModelEvaluation) -> str:
-    """A note on a model that hardly does better than guessing; empty for any other."""
+    """A note on a model that hardly does better than guessing; empty for any other, and on a slice.
+
+    A slice may be chosen for being wrong, so the share of right answers there says nothing of the model.
+    """
+    if split_slice(evaluation.dataset)[1] is not None:
+        return ""
     known = [fact.right for fact in evaluation.facts if fact.right is not None]
     classes = _class_count(evaluation.model) if known else 0
     return ModelAccuracy(sum(known), len(known), classes).note(evaluation.model)

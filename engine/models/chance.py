@@ -10,6 +10,8 @@ from engine.lazy import scipy
 ERROR_RATE = 0.05
 LEAST_SKILL = 0.2
 """Of the way from chance (0) to always right (1): below it a model hardly does better than guessing."""
+FEW_CLASSES = 10
+"""Of more classes, a skill below that can be many times chance: then the binomial test alone decides."""
 LEAST_EXAMPLES = 20
 """Fewer examples say little about a model."""
 MEANING = "Its maps show what the model goes by, not what makes an answer right."
@@ -37,14 +39,14 @@ class ModelAccuracy:
     def unlearned(self) -> bool:
         """Whether the model does no better than guessing, or hardly: p above 0.05, or a skill below 0.2.
 
-        False for fewer than 20 examples.
+        The skill counts with at most 10 classes. False for fewer than 20 examples.
         """
         if self.n < LEAST_EXAMPLES or self.classes < 2:
             return False
-        if self.skill < LEAST_SKILL:
+        if self.classes <= FEW_CLASSES and self.skill < LEAST_SKILL:
             return True
         # Hoeffding (1963), theorem 1, bounds p from above: where that is enough, pages need no scipy.
-        bound = math.exp(-2 * self.n * (self.hits / self.n - 1 / self.classes) ** 2)
+        bound = math.exp(-2 * self.n * max(self.hits / self.n - 1 / self.classes, 0) ** 2)
         return bound > ERROR_RATE and share_p_value(self.hits, self.n, self.classes) > ERROR_RATE
 
     def note(self, model: str, dataset: str = "") -> str:

@@ -13,7 +13,16 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 
 from engine.data.labels import PROMPT_LABELS, UNNAMED_CLASS, match_classes
-from engine.data.tasks import FACTS, NEXT_TOKEN, TASK_LABELS, registered_dataset, shipped_dataset, task_of_dataset
+from engine.data.slices import whole_name
+from engine.data.tasks import (
+    FACTS,
+    NEXT_TOKEN,
+    TASK_LABELS,
+    label_name,
+    registered_dataset,
+    shipped_dataset,
+    task_of_dataset,
+)
 from engine.errors import ExegesisError, excerpt
 from engine.lazy import transformers
 from engine.models import catalog
@@ -148,7 +157,8 @@ class ModelFacts:
     """`task` is empty where neither card nor labels tell it, `score` where the model was not measured.
 
     `dataset`: the registered data set that the model was trained on, or an empty text. `data_scores`: by data set, the
-    scores on others. `chance_notes`: a sentence for each data set whose answers the model has not learned.
+    scores on others. `chance_notes`: by measured data set, a sentence where the model has not learned
+    the answers, else empty.
     """
 
     task: str = ""
@@ -195,18 +205,23 @@ def _summary(model: str, stamp: tuple[int, ...]) -> ModelFacts:
 
 
 def chance_note(model: str, dataset: str) -> str:
-    """A sentence where a model's card says that it hardly does better than guessing on a data set; else empty."""
-    return summarize_model(model).chance_notes.get(registered_dataset(dataset), "")
+    """A sentence where a model's card says that it hardly does better than guessing on a data set; else empty.
+
+    Of a slice, on the whole set; of a set that was not measured, on one whose labels mean the same.
+    """
+    notes = summarize_model(model).chance_notes
+    return notes.get(whole_name(dataset), notes.get(label_name(dataset), ""))
 
 
 def _chance_notes(model: str, card: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if trained := str((card.get("settings") or {}).get("dataset") or ""):
+        yield trained, ""  # what the card says of sets like it is not of this one
     for name, score in catalog.fair_scores(card).items():
         n, metric = int(score.get("count") or 0), score.get("metric") or card.get("metric")
-        if metric != "accuracy" or registered_dataset(name) != name or not n:
+        if metric != "accuracy" or not registered_dataset(name) or not n:
             continue
         classes = len(PROMPT_LABELS) if task_of_dataset(name) == NEXT_TOKEN else len(card.get("labels") or [])
-        if note := ModelAccuracy(round(float(score["value"]) * n), n, classes).note(model, name):
-            yield name, note
+        yield name, ModelAccuracy(round(float(score["value"]) * n), n, classes).note(model, name)
 
 
 def describe_model_task(model: str, card: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -56,14 +57,17 @@ class FineTuning(TrainingRecipe[TrainConfig]):
     """Training of a text classifier."""
 
     def __init__(self, config: TrainConfig, report: Report, cancel: CancelToken | None) -> None:
+        if config.head == "lora" and config.method != "lora":
+            raise not_allowed("head", f"full with the method {config.method}", config.head, "Or add --method lora.")
         self.config, self.as_adapter = config, config.method != "full"
         self.path = catalog.locate_base(config.base)
         self.out = prepare_output_folder(Path(config.out), self.path)
         self.corpus = read_text_corpus(config.dataset, config.columns)
-        self.further = load_further_texts(config.measure, self.corpus)
+        self.further = load_further_texts(config.measure, self.corpus, config.add)
         self.labels, self.regression = self.corpus.labels, self.corpus.regression
         self.first_rows, self.held_rows, dropped = self._split()
-        self.added = load_added_texts(config.add, self.corpus, self.held_rows if config.drop_contained else ())
+        measured = [*self.held_rows, *chain(*self.corpus.others.values(), *self.further.values())]
+        self.added = load_added_texts(config.add, self.corpus, measured if config.drop_contained else ())
         self.train_rows = self.first_rows + [row for one in self.added for row in one.rows * one.repeats]
         self.dropped = dropped + sum(one.dropped for one in self.added)
         self.family = checkpoint_files.read_base_config(self.path).get("model_type", "")

@@ -17,7 +17,7 @@ from engine.data.datasets import EMBEDDED, dataset_card, load, registered_name
 from engine.data.examples import Dataset, LabeledExample
 from engine.data.generation import SPLIT_SIZES, GeneratedExamples
 from engine.data.registry import parse_names
-from engine.data.slices import whole_name
+from engine.data.slices import split_slice, whole_name
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.models.text_adapter import TextAdapter
 from engine.models.text_classifier import tokenize
@@ -27,6 +27,8 @@ SCORE = ("score",)
 """The only label of a regression head."""
 REPEATED = re.compile(r"(.+?)(?:\*([1-9]\d{0,2}))?")
 """A data set and how often an epoch repeats it: `sentences*4`."""
+TRAINED_SPLITS = ("train", "all")
+"""What training reads: the training split, or the whole of a set without splits."""
 PART_WORDS = 3
 """Words of the runs by which a text is looked up: single words of a grammar are in every tenth text."""
 
@@ -47,7 +49,7 @@ class TextCorpus:
 class AddedTexts:
     """The training split of a further data set. `repeats`: how often an epoch repeats each of its examples.
 
-    `dropped`: the number of examples left out because held-out texts contain them.
+    `dropped`: the number of examples left out because held-out or measured texts contain them.
     """
 
     name: str
@@ -66,11 +68,21 @@ def read_text_corpus(dataset: str, columns: str = "") -> TextCorpus:
     return TextCorpus(dataset, labels, train.task == "regression", _labelled(train), others, train.revision)
 
 
-def load_further_texts(names: str, corpus: TextCorpus) -> dict[str, tuple[LabeledExample, ...]]:
-    """Load further data sets with the same labels for the final evaluation."""
-    sets = {}
+def load_further_texts(names: str, corpus: TextCorpus, add: str = "") -> dict[str, tuple[LabeledExample, ...]]:
+    """Load further data sets with the same labels for the final evaluation.
+
+    Errors: what would be measured is trained on, as the data set or one of those in `add`.
+    """
+    sets, trained = {}, (corpus.name, *(name for name, _ in _parse_added(add)))
     for name in parse_names(names):
         data = load(name)
+        if data.split in TRAINED_SPLITS and any(_share_examples(name, other) for other in trained):
+            raise not_allowed(
+                "measure",
+                "data sets that are not trained on",
+                name,
+                "It has no other split to measure. Measure another set, or train on a slice and measure another one.",
+            )
         _check_labels(f"measure {name}", data, corpus)
         sets[Path(name).name] = _labelled(data)
     return sets
@@ -79,14 +91,10 @@ def load_further_texts(names: str, corpus: TextCorpus) -> dict[str, tuple[Labele
 def load_added_texts(names: str, corpus: TextCorpus, held_out: Sequence[LabeledExample]) -> tuple[AddedTexts, ...]:
     """Load the training splits of further data sets with the same labels: `sentences*4,reviews-written`.
 
-    Examples whose text is part of a held-out one are dropped.
+    Examples whose text is part of a held-out one are dropped. `held_out`: all texts that a score is computed on.
     """
     added: list[AddedTexts] = []
-    for part in parse_names(names):
-        match = REPEATED.fullmatch(part)
-        if match is None or "*" in match[1]:
-            raise not_allowed("add", "names of data sets, each with *1 to *999 at most, such as sentences*4", part)
-        name = match[1]
+    for name, repeats in _parse_added(names):
         if name in (corpus.name, *(one.name for one in added)):
             raise not_allowed("add", "data sets that are named once", name, f"To repeat one, write {name}*2.")
         data = load_train_split(name)
@@ -94,9 +102,30 @@ def load_added_texts(names: str, corpus: TextCorpus, held_out: Sequence[LabeledE
         whole = _labelled(data)
         rows = drop_contained_rows(whole, held_out)
         if not rows:
-            raise ExegesisError(f"add: every text of {name} is part of a held-out text. Use --no-drop-contained.")
-        added.append(AddedTexts(name, int(match[2] or 1), rows, len(whole) - len(rows), data.revision))
+            raise ExegesisError(
+                f"add: every text of {name} is part of a held-out or measured text. Use --no-drop-contained."
+            )
+        added.append(AddedTexts(name, repeats, rows, len(whole) - len(rows), data.revision))
     return tuple(added)
+
+
+def _parse_added(names: str) -> list[tuple[str, int]]:
+    """Parse `sentences*4,reviews-written` into names and repeats."""
+    parsed = []
+    for part in parse_names(names):
+        match = REPEATED.fullmatch(part)
+        if match is None or "*" in match[1]:
+            raise not_allowed("add", "names of data sets, each with *1 to *999 at most, such as sentences*4", part)
+        parsed.append((match[1], int(match[2] or 1)))
+    return parsed
+
+
+def _share_examples(first: str, second: str) -> bool:
+    """Whether two names are of one data set, and not of slices of it without a common example."""
+    (one, rows), (other, others) = split_slice(first), split_slice(second)
+    if one != other and Path(one).resolve() != Path(other).resolve():
+        return False
+    return rows is None or others is None or not {*rows.rows}.isdisjoint(others.rows)
 
 
 def _check_labels(argument: str, data: Dataset, corpus: TextCorpus) -> None:

@@ -77,3 +77,11 @@ def test_a_model_that_hardly_does_better_than_guessing_is_named(model: str, gues
     assert note.startswith(f"{model} is right on 14 of 30 examples (46.7%; guessing: {guessing}). Its maps show ")
     assert not told(28)
     assert not told(0, unknown=40)[1:]
+
+
+def test_a_slice_may_be_chosen_for_being_wrong_so_it_says_nothing_of_the_model() -> None:
+    wrong = [replace(fact(example, model="reviews-minilm"), right=False) for example in range(37)]
+    whole = by_hand({("reviews-minilm", "lime", "plausibility_auc"): [0.1]}, wrong)
+    assert "reviews-minilm is right on 0 of 37 examples" in whole.notes[0]
+    models = tuple(replace(one, dataset="reviews:slice=wrong,rows=0-36") for one in whole.models)
+    assert not replace(whole, models=models).notes

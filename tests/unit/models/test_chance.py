@@ -7,6 +7,8 @@ import math
 import pytest
 
 from engine.data.datasets import load
+from engine.data.tasks import label_name
+from engine.models import summary
 from engine.models.chance import ERROR_RATE, LEAST_SKILL, ModelAccuracy
 from engine.models.summary import chance_note
 
@@ -22,6 +24,9 @@ from engine.models.summary import chance_note
         (45, 100, 3, True),
         (10, 19, 2, False),  # too few to say
         (0, 0, 2, False),
+        (150, 1000, 1000, False),  # 150 times chance, though a skill of 0.15
+        (1, 1000, 1000, True),
+        (0, 1000, 20, True),  # far below guessing
         (10, 100, 1, False),  # no classes: a regression
         (10, 100, 0, False),
     ],
@@ -54,6 +59,41 @@ def test_a_note_says_the_numbers_and_what_they_mean() -> None:
 
 def test_options_of_a_set_do_not_hide_its_note() -> None:
     assert chance_note("tiny-llama", "facts:sentences=5") == chance_note("tiny-llama", "facts")
+
+
+@pytest.mark.parametrize("model", ["bert", "t5", "gpt2", "t5-small", "t5-mini", "t5-deep"])
+def test_the_score_on_labels_of_another_meaning_makes_no_note(model: str) -> None:
+    name = f"{model}-context"
+    other = chance_note(name, "reviews-marked")
+    assert "examples of reviews-marked (" in other
+    for drawn in ("reviews-marked:count=50,seed=3", "reviews-marked:count=50,slice=wrong,rows=0-40"):
+        assert chance_note(name, drawn) == other
+    for own in ("", ",count=50", ",slice=wrong,rows=0-40", ",strength=0.5"):
+        assert not chance_note(name, f"reviews-marked:context=true{own}")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("reviews", "reviews"),
+        ("facts:sentences=5,count=9,seed=1", "facts"),
+        ("reviews-marked:count=9,context=true,slice=hard,rows=3+7-9", "reviews-marked:context=true"),
+        ("quality:score=mean", "quality:score=mean"),
+        ("reviews:slice=hard,rows=3", "reviews"),
+    ],
+)
+def test_a_label_name_has_the_options_that_decide_what_labels_mean(name: str, expected: str) -> None:
+    assert label_name(name) == expected
+
+
+def test_a_score_on_a_set_with_options_counts_before_one_on_a_set_like_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = {"facts": {"value": 0.5, "count": 100}, "facts:sentences=3": {"value": 0.9, "count": 100}}
+    card = {"metric": "accuracy", "scores": scores, "settings": {"dataset": "facts:seed=7"}}
+    notes = dict(summary._chance_notes("m", card))
+    monkeypatch.setattr(summary, "summarize_model", lambda model: summary.ModelFacts(chance_notes=notes))
+    assert chance_note("m", "facts") == chance_note("m", "facts:sentences=5") != ""
+    assert not chance_note("m", "facts:sentences=3"), "it was measured there"
+    assert not chance_note("m", "facts:seed=7"), "it was trained there"
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,12 @@ def test_a_head_of_one_module_is_always_trained_whole(family: str, tiny, toy, tm
         train(config(tiny(family), toy(TWO, 40), tmp_path / "m", method="lora", head="lora"))
 
 
+@pytest.mark.parametrize("method", ["full", "extracted"])
+def test_a_head_by_lora_needs_the_method_lora(method: str, tiny, toy, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=rf"head: must be full with the method {method}, got 'lora'\. .*--method lora"):
+        FineTuning(config(tiny("bert"), toy(TWO, 40), tmp_path / "m", method=method, head="lora"), silent, None)
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_an_extracted_adapter_does_what_the_full_fine_tuning_did(family: str, tiny, toy, tmp_path: Path) -> None:
     """At full rank the same, but for float16; at rank 1 each matrix of the blocks is the nearest of that rank."""
@@ -319,6 +325,32 @@ def test_the_callers_random_numbers_go_on_undisturbed(tiny, toy, tmp_path: Path)
     torch.manual_seed(5)
     train(config(tiny("bert"), toy(TWO, 40), tmp_path / "m", epochs=1))
     assert torch.rand(3).equal(expected)
+
+
+def test_added_texts_within_what_is_measured_are_dropped(tiny, toy, tmp_path: Path) -> None:
+    """Of the first set's test split, of a further set, and of the held-out part."""
+    folder = tmp_path / "splits"
+    folder.mkdir()
+    Path(toy(TWO, 40)).rename(folder / "train.csv")
+    (folder / "test.csv").write_text("text,label\nA rare  cup indeed,good\nodd,poor\n")
+    (tmp_path / "further.csv").write_text("text,label\nsome blue lamp,good\nodd,poor\n")
+    rows = ["text,label", "rare cup,good", "blue LAMP,good", "lamp of blue,poor", "over,poor"]
+    (tmp_path / "added.csv").write_text("\n".join(rows))
+    changes = {"add": str(tmp_path / "added.csv"), "measure": str(tmp_path / "further.csv"), "held_out": 8}
+    recipe = FineTuning(config(tiny("bert"), str(folder), tmp_path / "m", **changes), silent, None)
+    assert any(" over " in f" {row.text} " for row in recipe.held_rows)
+    assert [row.text for row in recipe.added[0].rows] == ["lamp of blue"]
+    assert recipe.added[0].dropped == 3
+    whole = FineTuning(replace(recipe.config, drop_contained=False), silent, None)
+    assert len(whole.added[0].rows) == 4
+
+
+def test_what_is_trained_on_is_not_measured(tiny, toy, tmp_path: Path) -> None:
+    data, other = toy(TWO, 40), toy(TWO, 30, name="other.csv")
+    (tmp_path / "sub").mkdir()
+    for measure, add in ((data, ""), (f"{tmp_path}/sub/../toy.csv", ""), (other, f"{other}*2")):
+        with pytest.raises(UsageError, match=r"measure: must be data sets that are not trained on, got '.*\.csv'"):
+            FineTuning(config(tiny("bert"), data, tmp_path / "m", measure=measure, add=add), silent, None)
 
 
 def test_further_data_sets_are_measured_and_must_have_the_same_labels(tiny, toy, tmp_path: Path) -> None:

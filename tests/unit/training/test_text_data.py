@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from engine.training.text_data import (
     ContainmentIndex,
     TextCorpus,
     load_added_texts,
+    load_further_texts,
     split_held_out,
     tokenize_examples,
 )
@@ -105,9 +107,34 @@ def test_an_added_set_that_does_not_fit_is_refused(names: str, match: str) -> No
         load_added_texts(names, corpus_of("negative", "positive"), ())
 
 
+@pytest.mark.parametrize(
+    ("measure", "dataset", "add"),
+    [
+        ("reviews", "reviews", ""),
+        ("reviews", "sst2", "reviews-written,reviews*4"),
+        ("reviews:slice=a,rows=3-9", "reviews", ""),
+        ("reviews:rows=3-9", "reviews:rows=9-20", ""),
+    ],
+)
+def test_examples_that_are_trained_on_are_not_measured(measure: str, dataset: str, add: str) -> None:
+    corpus = replace(corpus_of("negative", "positive"), name=dataset)
+    with pytest.raises(
+        UsageError, match=r"measure: must be data sets that are not trained on, got 'reviews.* Measure an"
+    ):
+        load_further_texts(measure, corpus, add)
+
+
+def test_other_splits_and_slices_are_measured() -> None:
+    corpus = replace(corpus_of("negative", "positive"), name="reviews-generated:count=40")
+    (rows,) = load_further_texts("reviews-generated:count=40", corpus).values()
+    assert list(rows) == list(load("reviews-generated:count=40", split="validation").examples)
+    (rows,) = load_further_texts("reviews:rows=3-9", corpus, "reviews:rows=10-20*2").values()
+    assert len(rows) == 7
+
+
 def test_an_added_set_within_the_held_out_texts_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("text,label\nwarm,positive\nwarm film,negative\n")
-    with pytest.raises(ExegesisError, match=r"add: every text of .*a\.csv is part of a held-out text"):
+    with pytest.raises(ExegesisError, match=r"add: every text of .*a\.csv is part of a held-out or measured text"):
         load_added_texts(f"{tmp_path}/a.csv", corpus_of("negative", "positive"), examples("a warm film"))
 
 
