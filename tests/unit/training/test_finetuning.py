@@ -349,7 +349,7 @@ def test_what_is_trained_on_is_not_measured(tiny, toy, tmp_path: Path) -> None:
     data, other = toy(TWO, 40), toy(TWO, 30, name="other.csv")
     (tmp_path / "sub").mkdir()
     for measure, add in ((data, ""), (f"{tmp_path}/sub/../toy.csv", ""), (other, f"{other}*2")):
-        with pytest.raises(UsageError, match=r"measure: must be data sets that are not trained on, got '.*\.csv'"):
+        with pytest.raises(UsageError, match=r"measure: must be data sets that are not trained on, got '/"):
             FineTuning(config(tiny("bert"), data, tmp_path / "m", measure=measure, add=add), silent, None)
 
 
