@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from engine.data.registry import DEFAULT_SPLITS, SPLIT_ALIASES, choose_split, order_splits
+from engine.data.registry import DEFAULT_SPLITS, SPLIT_ALIASES, choose_split, order_splits, reject_split
 from engine.data.tables import TableRow, content_revision
 from engine.errors import ExegesisError, UsageError, excerpt
 from engine.lazy import huggingface_hub, pyarrow
@@ -55,6 +55,12 @@ def find_folder_shards(folder: Path, split: str | None) -> ParquetShards:
     chosen, shards, splits = pick_split(str(folder), files, split, "")
     revision = content_revision([folder / name for name in shards], {})
     return ParquetShards(folder.name, chosen, shards, lambda name: folder / name, revision, splits)
+
+
+def find_file_shards(path: Path, split: str | None) -> ParquetShards:
+    """A single parquet file, which has no splits; the revision is the SHA-256 of its bytes."""
+    reject_split(path.name, split)
+    return ParquetShards(path.name, "all", (path.name,), lambda _: path, content_revision([path], {}))
 
 
 def pick_split(
