@@ -22,6 +22,7 @@ from engine.data.registry import parse_names
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.progress import CancelToken, Report
 from engine.training.config import ImageTrainConfig
+from engine.training.measured_sets import refuse_trained_set
 
 MEASURED_SPLITS = ("validation", "test", "unmarked")
 LUMINANCE = (0.299, 0.587, 0.114)
@@ -56,10 +57,14 @@ def read_image_corpus(dataset: str) -> ImageCorpus:
 
 
 def load_further_images(names: str, corpus: ImageCorpus) -> dict[str, ImageDataset]:
-    """Load further image sets with the same labels for the final evaluation."""
+    """Load further image sets with the same labels for the final evaluation.
+
+    Errors: what would be measured is trained on.
+    """
     sets = {}
     for name in parse_names(names):
         data = load_images(name)
+        refuse_trained_set(name, data, [corpus.name], corpus.train.revision)
         if data.label_names != corpus.labels:
             raise not_allowed(f"measure {name}", f"labeled {', '.join(corpus.labels)}", ", ".join(data.label_names))
         sets[Path(name).name] = data

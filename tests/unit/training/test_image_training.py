@@ -24,7 +24,13 @@ from engine.models import checkpoint_files
 from engine.progress import CancelToken, silent
 from engine.training import image_data, image_training
 from engine.training.config import ImageTrainConfig
-from engine.training.image_data import PixelSet, measure_normalization, resize_to_square
+from engine.training.image_data import (
+    PixelSet,
+    load_further_images,
+    measure_normalization,
+    read_image_corpus,
+    resize_to_square,
+)
 from engine.training.image_training import load_vit, train_images
 from engine.training.loop import warmup_cosine
 from tests.project import ROOT
@@ -183,6 +189,19 @@ def test_too_few_pictures_are_told(config: Train, tmp_path: Path) -> None:
     data = unpacked(tmp_path / "few", class_files(per_class=4))
     with pytest.raises(ExegesisError, match="has 8 labeled images; at least 10 are needed"):
         train_images(dataclasses.replace(config(), dataset=str(data)))
+
+
+def test_pictures_that_are_trained_on_are_not_measured(tmp_path: Path) -> None:
+    files = class_files(splits=("train",))
+    whole, copy = (unpacked(tmp_path / name, files) for name in ("whole", "copy"))
+    for measured in (whole, copy, f"{whole}:rows=0-3"):
+        with pytest.raises(UsageError, match=r"measure: must be data sets that are not trained on, got '/"):
+            load_further_images(str(measured), read_image_corpus(str(whole)))
+    [data] = load_further_images(f"{whole}:rows=0-1", read_image_corpus(f"{whole}:rows=2-5")).values()
+    assert len(data) == 2
+    split = unpacked(tmp_path / "split", class_files(splits=("train", "test")))
+    [data] = load_further_images(str(split), read_image_corpus(str(split))).values()
+    assert data.split == "test"
 
 
 def test_the_held_out_part_is_never_trained_on_and_sizes_are_kept(config: Train) -> None:

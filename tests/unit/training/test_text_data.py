@@ -20,6 +20,7 @@ from engine.training.text_data import (
     TextCorpus,
     load_added_texts,
     load_further_texts,
+    read_text_corpus,
     split_held_out,
     tokenize_examples,
 )
@@ -122,6 +123,13 @@ def test_examples_that_are_trained_on_are_not_measured(measure: str, dataset: st
         UsageError, match=r"measure: must be data sets that are not trained on, got 'reviews.* Measure an"
     ):
         load_further_texts(measure, corpus, add)
+
+
+def test_a_copy_of_what_is_trained_on_is_not_measured(tmp_path: Path) -> None:
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("text,label\nwarm,positive\ncold,negative\n")
+    with pytest.raises(UsageError, match=r"measure: must be data sets that are not trained on, got .*b\.csv"):
+        load_further_texts(f"{tmp_path}/b.csv", read_text_corpus(f"{tmp_path}/a.csv"))
 
 
 def test_other_splits_and_slices_are_measured() -> None:
