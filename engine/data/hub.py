@@ -116,12 +116,19 @@ def open_parquet(path: Path) -> Iterator[pyarrow.parquet.ParquetFile]:
 
 
 def read_class_names(shards: ParquetShards) -> dict[str, list[str]]:
-    """Read the class names of `ClassLabel` columns from the schema of the hub's files."""
+    """Read the class names of `ClassLabel` columns from the schema of the hub's files; none if it is damaged."""
     with open_parquet(shards.fetch(shards.files[0])) as file:
         metadata = file.schema_arrow.metadata or {}
-    info = json.loads(metadata.get(b"huggingface", b"{}"))
-    features = info.get("info", {}).get("features", {})
-    return {name: kind["names"] for name, kind in features.items() if isinstance(kind, dict) and kind.get("names")}
+    try:
+        features = json.loads(metadata.get(b"huggingface", b"{}")).get("info", {}).get("features", {})
+        named = {name: kind["names"] for name, kind in features.items() if isinstance(kind, dict) and kind.get("names")}
+    except (ValueError, AttributeError, RecursionError):
+        return {}
+    return {
+        name: names
+        for name, names in named.items()
+        if isinstance(names, list) and all(isinstance(one, str) for one in names)
+    }
 
 
 def _list_files(repo_id: str, revision: str | None) -> tuple[str, list[str]]:

@@ -481,6 +481,21 @@ def test_a_single_file_is_read_without_splits(tmp_path: Path) -> None:
         load_source("image", str(texts))
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("{", "[]", "null", "\xff", '{"info": null}', '{"info": {"features": [1]}}'),
+        *(f'{{"info": {{"features": {{"label": {{"names": {names}}}}}}}}}' for names in ("3", "[1, 2]")),
+    ],
+)
+def test_damaged_metadata_name_no_classes(content: str, tmp_path: Path) -> None:
+    table = pyarrow.Table.from_pylist([row(level, label=level) for level in (0, 1)])
+    parquet.write_table(
+        table.replace_schema_metadata({"huggingface": content.encode("latin-1")}), tmp_path / "a.parquet"
+    )
+    assert load_images(tmp_path / "a.parquet", columns={"label": "label"}).label_names == ("0", "1")
+
+
 def test_what_holds_no_picture_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     schema = pyarrow.schema([("image", pyarrow.binary())])
     parquet.write_table(pyarrow.Table.from_pylist([], schema), tmp_path / "empty.parquet")
