@@ -202,7 +202,7 @@ def check(plan: ConceptsPlan) -> None:
     if not 1 <= len(concepts) <= MOST_CONCEPTS:
         raise not_allowed(
             "concepts", f"1 to {MOST_CONCEPTS} concepts: data sets, slices or texts", list(concepts),
-            "Example: negation.",
+            f"Included: {', '.join(INCLUDED)}.",
         )  # fmt: skip
     for name, source in concepts.items():
         count = len(source) if isinstance(source, list) else source.count

@@ -83,7 +83,7 @@ def parse_rows(text: str) -> tuple[int, ...]:
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if last < first:
             raise not_allowed(ROWS, "numbers of examples such as 3+7-9", text)
-        if last - first >= MOST_ROWS or len(chosen) > MOST_ROWS:
+        if len(chosen) + last - first >= MOST_ROWS:
             raise not_allowed(ROWS, f"at most {MOST_ROWS:,} examples", text)
         chosen.update(range(first, last + 1))
     return tuple(sorted(chosen))
