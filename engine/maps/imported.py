@@ -340,6 +340,12 @@ def damaged_sets() -> dict[str, str]:
     return {name: one for name, one in _all_files().items() if isinstance(one, str)}
 
 
+def refuse_damaged(name: str) -> None:
+    """Raise an error that says why the set of that name cannot be read, if it is there and cannot."""
+    if reason := damaged_sets().get(name):
+        raise UsageError(f"method: {reason}")
+
+
 def _all_files() -> dict[str, ImportedMaps | str]:
     """Each set by its name, or why it cannot be read."""
     folder = maps_folder()

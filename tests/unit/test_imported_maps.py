@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -275,6 +276,8 @@ def test_a_damaged_file_is_listed_with_a_plain_reason(model: str, change: Any, w
     reason = f"maps mine: the file mine.json cannot be read ({why}). Import the maps again."
     assert imported.damaged_sets() == {"mine": reason}
     assert imported.all_imported() == []
+    with pytest.raises(UsageError, match=re.escape(f"method: {reason}")):
+        explainer("maps:mine")
 
 
 def test_only_files_with_a_name_of_a_set_are_sets(model: str) -> None:
