@@ -20,7 +20,7 @@ from engine import runtime
 from engine.concepts import activations
 from engine.concepts.activations import Layers
 from engine.concepts.plan import INCLUDED, LEAST_EXAMPLES, MOST_CONCEPTS, MOST_EXAMPLES, ConceptsPlan
-from engine.concepts.vectors import draw_sets, mean_interval, p_value, tcav_scores, train_vectors
+from engine.concepts.vectors import check_pool, draw_sets, mean_interval, p_value, tcav_scores, train_vectors
 from engine.data.labels import match_classes
 from engine.data.slices import split_slice, whole_name
 from engine.data.sources import ExampleSource, SourceExample, load_source
@@ -150,17 +150,17 @@ def _finite(values: Float[np.ndarray, "run"]) -> Float[np.ndarray, "run"]:
 
 def parse_texts(texts: str) -> dict[str, list[str]]:
     """Pasted examples by concept, each once: a line each; a line "# name" begins another. Errors: a name twice."""
-    concepts: dict[str, list[str]] = {}
+    concepts: dict[str, dict[str, None]] = {}
     name = PASTED
     for line in filter(None, map(str.strip, texts.splitlines())):
         if line.startswith("#"):
             name = line.lstrip("#").strip() or PASTED
             if name in concepts:
                 raise UsageError(f"texts: two concepts are called {name!r}. Give them different names.")
-            concepts[name] = []
-        elif line not in concepts.setdefault(name, []):
-            concepts[name].append(line)
-    return concepts
+            concepts[name] = {}
+        else:
+            concepts.setdefault(name, {})[line] = None
+    return {name: list(lines) for name, lines in concepts.items()}
 
 
 def concept_name(dataset: str) -> str:
@@ -300,7 +300,10 @@ class _Work:
         taken = {_input_key(one) for examples in self.concepts.values() for one in examples}
         wanted = min(MOST_POOL, max(LEAST_POOL, most))
         inputs = (one.input for one in _readable(source, order[: wanted + len(taken)]))
-        return [one for one in inputs if _input_key(one) not in taken][:wanted]
+        pool = [one for one in inputs if _input_key(one) not in taken][:wanted]
+        for examples in self.concepts.values():
+            check_pool(len(examples), len(pool), self.plan.runs)
+        return pool
 
     @cached_property
     def scored(self) -> list[SourceExample]:

@@ -172,6 +172,11 @@ def test_concept_files_of_another_kind_damaged_or_of_copies_are_refused(tmp_path
         carry_out(replace(texts, concepts=(str(pairs),)))
 
 
+def test_a_concept_of_all_examples_leaves_none_to_compare_with() -> None:
+    with pytest.raises(UsageError, match=r"dataset: must have at least 20 examples besides .*, got 0"):
+        carry_out(ConceptsPlan((MODEL,), "reviews:rows=0-19", ("reviews:slice=all,rows=0-19",)))
+
+
 def test_a_layer_that_the_model_lacks_is_refused() -> None:
     with pytest.raises(ExegesisError, match="layers: must be layers from 0 to"):
         carry_out(ConceptsPlan((MODEL,), "reviews", texts=TEXTS, layers=(99,), examples=10))
