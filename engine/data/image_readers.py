@@ -119,7 +119,10 @@ def list_zip(path: Path) -> FileListing:
     try:
         archive = zipfile.ZipFile(path)
     except (zipfile.BadZipFile, OSError, ValueError, RuntimeError):
-        raise ExegesisError(f"{path.name}: cannot be read as a zip file. Save or download it again.") from None
+        wrong = "cannot be read as a zip file. Save or download it again."
+        if path.suffix.lower() != ".zip":
+            wrong = "holds no pictures. Name a zip, a folder, a .npz or a .parquet."
+        raise ExegesisError(f"{path.name}: {wrong}") from None
     members = [m for m in archive.infolist() if not m.is_dir() and not PurePosixPath(m.filename).name.startswith(".")]
     _check_count(path.name, len(members))
     for member in members:

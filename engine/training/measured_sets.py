@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from engine.data.examples import Dataset, ImageDataset
@@ -25,6 +25,14 @@ def refuse_trained_set(name: str, data: Dataset | ImageDataset, trained: Iterabl
             name,
             "It has no other split to measure. Measure another set, or train on a slice and measure another one.",
         )
+
+
+def measured_name(name: str, taken: Collection[str]) -> str:
+    """The name of a measured data set among the scores: of a file its own name. Errors: it is taken."""
+    short = Path(name).name
+    if short in taken:
+        raise not_allowed("measure", "data sets with different names", name, f"{short} is measured already. Rename it.")
+    return short
 
 
 def _share(first: str, second: str) -> bool:

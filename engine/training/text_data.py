@@ -22,7 +22,7 @@ from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.models.text_adapter import TextAdapter
 from engine.models.text_classifier import tokenize
 from engine.params import parse_assignments
-from engine.training.measured_sets import refuse_trained_set
+from engine.training.measured_sets import measured_name, refuse_trained_set
 
 SCORE = ("score",)
 """The only label of a regression head."""
@@ -72,12 +72,13 @@ def load_further_texts(names: str, corpus: TextCorpus, add: str = "") -> dict[st
 
     Errors: what would be measured is trained on, as the data set or one of those in `add`.
     """
-    sets, trained = {}, (corpus.name, *(name for name, _ in _parse_added(add)))
+    sets: dict[str, tuple[LabeledExample, ...]] = {}
+    trained = (corpus.name, *(name for name, _ in _parse_added(add)))
     for name in parse_names(names):
         data = load(name)
         refuse_trained_set(name, data, trained, corpus.revision)
         _check_labels(f"measure {name}", data, corpus)
-        sets[Path(name).name] = _labelled(data)
+        sets[measured_name(name, [*corpus.others, *sets])] = _labelled(data)
     return sets
 
 

@@ -501,6 +501,9 @@ def test_what_holds_no_picture_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
     parquet.write_table(pyarrow.Table.from_pylist([], schema), tmp_path / "empty.parquet")
     with pytest.raises(ExegesisError, match=r"empty\.parquet: has no examples"):
         load_images(tmp_path / "empty.parquet")
+    (tmp_path / "texts.csv").write_text("text,label\na,0\n")
+    with pytest.raises(ExegesisError, match=r"texts\.csv: holds no pictures\. Name a zip"):
+        load_images(tmp_path / "texts.csv")
     monkeypatch.chdir(tmp_path)
     assert not is_images("")
     with pytest.raises(UsageError, match="unknown name ''"):  # not the current folder

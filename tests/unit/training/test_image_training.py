@@ -19,6 +19,7 @@ from PIL import Image
 from safetensors.torch import load_file
 
 from engine.cli.root import app
+from engine.data.examples import ImageDataset
 from engine.errors import Cancelled, ExegesisError, UsageError
 from engine.models import checkpoint_files
 from engine.progress import CancelToken, silent
@@ -202,6 +203,30 @@ def test_pictures_that_are_trained_on_are_not_measured(tmp_path: Path) -> None:
     split = unpacked(tmp_path / "split", class_files(splits=("train", "test")))
     [data] = load_further_images(str(split), read_image_corpus(str(split))).values()
     assert data.split == "test"
+    other = unpacked(tmp_path / "test", class_files(splits=("test",)))
+    with pytest.raises(UsageError, match=r"measure: must be data sets with different names, .* test is measured"):
+        load_further_images(str(other), read_image_corpus(str(split)))
+
+
+@pytest.mark.parametrize("labeled", [0, 3])
+def test_pictures_without_a_label_are_not_measured(
+    labeled: int, config: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a test split whose labels are not published."""
+    load = image_data.load_images
+
+    def load_some(name: str, split: str | None = None) -> ImageDataset:
+        data = load(name, split=split)
+        if split == "train":
+            return data
+        return dataclasses.replace(data, labels=data.labels[:labeled] + (None,) * (len(data) - labeled))
+
+    monkeypatch.setattr(image_data, "load_images", load_some)
+    scores = train_images(config(epochs=1)).scores
+    assert [score.count for name, score in scores.items() if name == "test"] == ([labeled] if labeled else [])
+    if not labeled:
+        with pytest.raises(UsageError, match="measure: must be data sets with labels"):
+            load_further_images(config().dataset, read_image_corpus(config().dataset))
 
 
 def test_the_held_out_part_is_never_trained_on_and_sizes_are_kept(config: Train) -> None:
