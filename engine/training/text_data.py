@@ -78,7 +78,9 @@ def load_further_texts(names: str, corpus: TextCorpus, add: str = "") -> dict[st
         data = load(name)
         refuse_trained_set(name, data, trained, corpus.revision)
         _check_labels(f"measure {name}", data, corpus)
-        sets[measured_name(name, [*corpus.others, *sets])] = _labelled(data)
+        if not (rows := _labelled(data)):
+            raise not_allowed("measure", "data sets with labels", name)
+        sets[measured_name(name, [*corpus.others, *sets])] = rows
     return sets
 
 
