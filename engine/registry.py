@@ -239,6 +239,8 @@ def explainer(id: str, kind: str = "text") -> Explainer:
     """Return the method of that id for inputs of that kind. Errors list the known ones."""
     methods = all_explainers(kind)
     if id not in methods:
+        if id.startswith(IMPORTED_PREFIX):
+            imported_maps.refuse_damaged(id.removeprefix(IMPORTED_PREFIX))
         raise unknown("method" if kind == KINDS[0] else f"method for {kind}s", id, methods)
     return methods[id]
 

@@ -36,6 +36,7 @@ from components.errors import escape_label
 from components.inputs import picture_choice, text_choice
 from components.inputs.choices import CHOICES, Opened
 from components.inputs.datasets import OpenTexts, label_models, sort_by_task
+from components.inputs.imported_maps import methods_for_input
 from components.prediction import PREDICTED, PROBE
 from components.state import MODEL_HELP, renew_models
 from components.widgets.patch_map import MOST_OPACITY
@@ -208,9 +209,10 @@ def _pair_editor(
         format_func=labels,
         placeholder="Pick one, or type a folder or hub ID", persist_state="page",
     )  # fmt: skip
+    offered = methods_for_input(methods, {start.method, st.session_state[f"{name}method"]}, state.input)
     method = methods[
         st.selectbox(
-            "Method", list(methods), key=f"{name}method", format_func=lambda id: methods[id].title, persist_state="page"
+            "Method", list(offered), key=f"{name}method", format_func=lambda id: methods[id].title, persist_state="page"
         )
     ]
     if has_parameters(method):

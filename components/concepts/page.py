@@ -134,13 +134,16 @@ def answer_html(found: ConceptScores) -> str:
     lines = [_sentence(found.model, *one) for one in order[:NAMED]]
     if len(order) > NAMED:
         lines.append(f"{len(order) - NAMED} more in the table.")
-    if not lines:
+    if not found.findings:
+        lines = [f"No class has {LEAST_CLASS} examples to score. Raise the number of examples."]
+    elif not lines:
         lines = [f"No concept matters significantly to <bdi>{escape(found.model)}</bdi>."]
-    blind = [name for name in found.concepts if not any(own.separates for own in found.findings if own.concept == name)]
+    tested = {own.concept for own in found.findings}
+    blind = tested - {own.concept for own in found.findings if own.separates}
     lines += [
         f"“<bdi>{escape(name)}</bdi>” cannot be tested: no vector separates its examples from random ones. "
         "Give more or clearer examples."
-        for name in blind
+        for name in found.concepts if name in blind
     ]  # fmt: skip
     return '<div class="xg">' + "".join(f'<p class="xg-summary">{line}</p>' for line in lines) + "</div>"
 

@@ -17,14 +17,13 @@ from streamlit.delta_generator import DeltaGenerator
 from components.controls import PERSIST, option_widget, set_control
 from components.errors import escape_label, show_error
 from components.inputs.datasets import (
-    FileStamp,
     complete_dataset,
     dataset_label,
-    file_stamp,
     label_models,
     model_name,
     sort_by_task,
 )
+from components.inputs.imported_maps import methods_for_dataset
 from components.links import (
     Params,
     Query,
@@ -40,14 +39,12 @@ from components.links import (
 from components.method_picker import all_methods, chosen_methods
 from components.state import KindSessions, control_values, renew_models
 from engine.data.sources import list_datasets
-from engine.errors import ExegesisError
 from engine.experiments.base import Experiment, experiment_of
 from engine.experiments.options import Option, has_methods, is_wide, options_of, page_options
 from engine.input_kinds import list_models
-from engine.maps.imported import count_covered, find_imported
 from engine.models.summary import fitting_dataset, summarize_model
 from engine.params import Plain, from_mapping
-from engine.registry import IMPORTED_PREFIX, Explainer
+from engine.registry import Explainer
 
 Methods = Mapping[str, Explainer]
 MOST_MODELS = 40
@@ -262,29 +259,8 @@ def plan_controls(session: ExperimentSession, kind: str, methods: Methods, optio
 
 
 def _offered(session: ExperimentSession, kind: str, methods: Methods) -> Methods:
-    """The methods without imported maps of none of the data set's examples, unless they are chosen."""
-    dataset, split = (st.session_state.get(session.key(kind, name)) for name in ("dataset", "split"))
-    chosen = st.session_state.get(session.key(kind, "methods"), ())
-    return {
-        id: method
-        for id, method in methods.items()
-        if id in chosen or not method.digest or _covers(id, method.digest, dataset or "", split or None)
-    }
-
-
-def _covers(id: str, digest: str, dataset: str, split: str | None) -> bool:
-    """Whether imported maps have one of an example of the data set, or may have one."""
-    try:
-        return _covers_file(id, digest, dataset, split, file_stamp(dataset))
-    except ExegesisError:  # told where the data set is read
-        return True
-
-
-@st.cache_data(max_entries=64, show_spinner=False)
-def _covers_file(id: str, digest: str, dataset: str, split: str | None, stamp: FileStamp) -> bool:
-    stored = find_imported(id.removeprefix(IMPORTED_PREFIX))
-    covered = count_covered(stored, dataset, split)
-    return covered is None or covered[0] > 0
+    dataset, split, chosen = (st.session_state.get(session.key(kind, name)) for name in ("dataset", "split", "methods"))
+    return methods_for_dataset(methods, chosen or (), dataset or "", split or None)
 
 
 def _method_sets(session: ExperimentSession, kind: str, methods: Methods) -> None:

@@ -15,6 +15,7 @@ import streamlit as st
 from components.ballot_maps import scale_html, use_ballot_styles
 from components.controls import current_parameters, has_parameters, reset_parameters
 from components.errors import show_note
+from components.inputs.imported_maps import methods_for_dataset
 from components.method_picker import all_methods, chosen_methods
 from components.navigation import visit_number
 from components.safe_markdown import markdown
@@ -196,7 +197,9 @@ def _draw_explanations() -> None:
     kind = field_value("kind")
     model = (field_value(f"{kind}.model") or "").strip()
     _substitute_learned(kind, model)
-    entries, prefix = _entries(kind), field_key(f"{kind}.")
+    dataset, chosen = (field_value(f"{kind}.{name}") for name in ("dataset", "methods"))
+    split, prefix = field_value("items.split").strip() or None, field_key(f"{kind}.")
+    entries = methods_for_dataset(_entries(kind), chosen, (dataset or "").strip(), split)
     usual = [id for id in smat_methods(model, kind) if id in entries]
     chosen_methods(entries, prefix)
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):

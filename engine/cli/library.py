@@ -172,7 +172,7 @@ def _push(
 ) -> None:
     check_repo(repo)
     with stdout_reserved():
-        if name.endswith(".parquet"):
+        if name.endswith(".parquet") and not is_images(name):
             address = push_table(Path(name), repo, not public)
         else:
             read = load_images if is_images(name) else load

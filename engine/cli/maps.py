@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -73,7 +74,8 @@ def list_imported(as_json: options.JsonOption = False) -> None:
     if sets:
         _print_table(sets)
     for name, reason in damaged.items():
-        print(output.visible(f"{reason} Or remove them: exegesis maps remove {name}"))
+        command = shlex.join(["exegesis", "maps", "remove", *(["--"] if name.startswith("-") else []), name])
+        print(output.visible(f"{reason} Or remove them: {command}"))
     if not sets and not damaged:
         print("There are no imported maps. Import some with: exegesis maps import FILE --name NAME")
 

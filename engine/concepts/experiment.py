@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,9 @@ from engine import runtime
 from engine.concepts import activations
 from engine.concepts.activations import Layers
 from engine.concepts.plan import INCLUDED, LEAST_EXAMPLES, MOST_CONCEPTS, MOST_EXAMPLES, ConceptsPlan
-from engine.concepts.vectors import draw_sets, mean_interval, p_value, tcav_scores, train_vectors
+from engine.concepts.vectors import check_pool, draw_sets, mean_interval, p_value, tcav_scores, train_vectors
 from engine.data.labels import match_classes
-from engine.data.slices import split_slice
+from engine.data.slices import split_slice, whole_name
 from engine.data.sources import ExampleSource, SourceExample, load_source
 from engine.errors import ExegesisError, UsageError, not_allowed, unknown
 from engine.experiments.base import ExperimentResult, Units
@@ -30,6 +31,7 @@ from engine.experiments.sample import Sample, draw_sample
 from engine.input_kinds import load_classifier
 from engine.jobs.kinds import WorkUnit
 from engine.models import catalog
+from engine.models.label_prompts import base_name
 from engine.predictions import VERSION as PREDICTION_VERSION
 from engine.predictions import predictions
 from engine.progress import Report, check_cancelled
@@ -147,18 +149,18 @@ def _finite(values: Float[np.ndarray, "run"]) -> Float[np.ndarray, "run"]:
 
 
 def parse_texts(texts: str) -> dict[str, list[str]]:
-    """Pasted examples by concept: a line each; a line "# name" begins another concept. Errors: a name twice."""
-    concepts: dict[str, list[str]] = {}
+    """Pasted examples by concept, each once: a line each; a line "# name" begins another. Errors: a name twice."""
+    concepts: dict[str, dict[str, None]] = {}
     name = PASTED
     for line in filter(None, map(str.strip, texts.splitlines())):
         if line.startswith("#"):
             name = line.lstrip("#").strip() or PASTED
             if name in concepts:
                 raise UsageError(f"texts: two concepts are called {name!r}. Give them different names.")
-            concepts[name] = []
+            concepts[name] = {}
         else:
-            concepts.setdefault(name, []).append(line)
-    return concepts
+            concepts.setdefault(name, {})[line] = None
+    return {name: list(lines) for name, lines in concepts.items()}
 
 
 def concept_name(dataset: str) -> str:
@@ -173,9 +175,19 @@ def concept_sources(plan: ConceptsPlan) -> dict[str, ExampleSource | list[str]]:
     for dataset in plan.concepts:
         name = concept_name(dataset)
         if name in concepts:
-            raise UsageError(f"concepts: two are called {name!r}. Give their slices different names.")
-        concepts[name] = load_source(plan.kind, INCLUDED.get(dataset, dataset), None, tolerant=True)
+            raise UsageError(f"concepts: two are called {name!r}. Give them different names.")
+        concepts[name] = _load_concept(plan.kind, dataset)
     return concepts
+
+
+def _load_concept(kind: str, dataset: str) -> ExampleSource:
+    try:
+        return load_source(kind, INCLUDED.get(dataset, dataset), None, tolerant=True)
+    except ExegesisError as error:
+        reason = str(error).removeprefix("dataset: ")
+        included = f" Included concepts: {', '.join(INCLUDED)}." if reason.startswith("unknown name") else ""
+        named = "" if Path(whole_name(dataset)).name in reason else f"{concept_name(dataset)}: "
+        raise type(error)(f"concepts: {named}{reason}{included}") from None
 
 
 def check(plan: ConceptsPlan) -> None:
@@ -190,7 +202,7 @@ def check(plan: ConceptsPlan) -> None:
     if not 1 <= len(concepts) <= MOST_CONCEPTS:
         raise not_allowed(
             "concepts", f"1 to {MOST_CONCEPTS} concepts: data sets, slices or texts", list(concepts),
-            "Example: negation.",
+            f"Included: {', '.join(INCLUDED)}.",
         )  # fmt: skip
     for name, source in concepts.items():
         count = len(source) if isinstance(source, list) else source.count
@@ -199,6 +211,11 @@ def check(plan: ConceptsPlan) -> None:
                 f"concepts: {name} must have at least {LEAST_EXAMPLES} examples, got {count}. Add some; 50 are good."
             )
     for model in plan.models:
+        if plan.kind == Example.kind and base_name(model) != model:
+            raise UsageError(
+                f"models: {model} reads a text once per label, so that a text has no activations of its own. Choose a "
+                "model without labels of your own."
+            )
         labels = class_labels(model)
         for label in plan.classes:
             if label not in labels:
@@ -253,14 +270,26 @@ class _Work:
     def concepts(self) -> dict[str, list[Input]]:
         """The examples of each concept."""
         concepts: dict[str, list[Input]] = {}
+        has_pairs = self.sample.source.pairs
         for name, source in concept_sources(self.plan).items():
+            if (not isinstance(source, list) and source.pairs) != has_pairs:
+                own, others = ("single texts", "pairs") if has_pairs else ("pairs", "single texts")
+                raise UsageError(
+                    f"concepts: {name} has {own}, but {self.plan.dataset} {others}: the vectors would separate these. "
+                    f"Give {others}."
+                )
             if isinstance(source, list):
                 concepts[name] = [Example(text) for text in source[:MOST_EXAMPLES]]
             else:
                 order = np.random.default_rng([RANDOM_SEED, self.plan.seed, 1]).permutation(source.count)
-                concepts[name] = [one.input for one in _readable(source, order[:MOST_EXAMPLES].tolist())]
-            if len(concepts[name]) < LEAST_EXAMPLES:
-                raise UsageError(f"concepts: only {len(concepts[name])} examples of {name} can be read.")
+                inputs = [one.input for one in _readable(source, order[:MOST_EXAMPLES].tolist())]
+                # Copies would let the vectors agree, as if each had examples of its own.
+                concepts[name] = list({_input_key(one): one for one in inputs}.values())
+            if (count := len(concepts[name])) < LEAST_EXAMPLES:
+                raise UsageError(
+                    f"concepts: {name} must have at least {LEAST_EXAMPLES} different examples that can be read, got "
+                    f"{count}. Add some; 50 are good."
+                )
         return concepts
 
     @cached_property
@@ -268,10 +297,13 @@ class _Work:
         """Random examples of the data set, none of them of a concept."""
         source, most = self.sample.source, 6 * max(map(len, self.concepts.values()))
         order = np.random.default_rng([RANDOM_SEED, self.plan.seed, 0]).permutation(source.count).tolist()
-        taken = {key_for({"input": one.as_plain()}) for examples in self.concepts.values() for one in examples}
+        taken = {_input_key(one) for examples in self.concepts.values() for one in examples}
         wanted = min(MOST_POOL, max(LEAST_POOL, most))
         inputs = (one.input for one in _readable(source, order[: wanted + len(taken)]))
-        return [one for one in inputs if key_for({"input": one.as_plain()}) not in taken][:wanted]
+        pool = [one for one in inputs if _input_key(one) not in taken][:wanted]
+        for examples in self.concepts.values():
+            check_pool(len(examples), len(pool), self.plan.runs)
+        return pool
 
     @cached_property
     def scored(self) -> list[SourceExample]:
@@ -376,6 +408,10 @@ class _Work:
                 "device": runtime.device_type(),
             }
         )
+
+
+def _input_key(one: Input) -> str:
+    return key_for({"input": one.as_plain()})
 
 
 def _readable(source: ExampleSource, places: Sequence[int]) -> Iterator[SourceExample]:

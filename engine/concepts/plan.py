@@ -31,8 +31,9 @@ INCLUDED: Mapping[str, str] = {"negation": _NEGATION, "boats": _BOATS}
 """Concepts that need no data set: reviews with not, never, no or n't; pictures of a boat."""
 
 
+_INCLUDED_BY_KIND = "negation for texts, boats for pictures"
 SETS = (
-    f"An included concept ({', '.join(INCLUDED)}), or a data set, a slice, a file or a folder with at least "
+    f"An included concept ({_INCLUDED_BY_KIND}), or a data set, a slice, a file or a folder with at least "
     f"{LEAST_EXAMPLES} examples. Several between commas."
 )
 """What the field for concepts takes."""
@@ -68,7 +69,7 @@ class ConceptsPlan(ExperimentPlan):
     models: tuple[str, ...] = options.models()
     dataset: str = options.dataset()
     concepts: tuple[str, ...] = option(
-        (), f"Included concepts ({', '.join(INCLUDED)}), data sets, slices, files or folders, between commas.",
+        (), f"Included concepts ({_INCLUDED_BY_KIND}), data sets, slices, files or folders, between commas.",
         metavar="D,D", link="concept", parse=parse_concepts, label="Concepts: names or data sets", place="lead",
         about=SETS,
     )  # fmt: skip

@@ -59,18 +59,28 @@ class ConceptVectors:
     accuracy: Float[np.ndarray, "run"]
 
 
+def check_pool(examples: int, pool: int, runs: int) -> None:
+    """Refuse a pool of too few random examples for a concept with that many examples."""
+    least = max(LEAST_POOL, 4 * _part_size(examples, runs))
+    if pool < least:
+        raise UsageError(
+            f"dataset: must have at least {least} examples besides those of the concepts, got {pool}. Choose a larger "
+            "data set, or raise --runs."
+        )
+
+
+def _part_size(examples: int, runs: int) -> int:
+    return max(LEAST_PART, examples // runs)
+
+
 def draw_sets(examples: int, pool: int, runs: int, seed: Sequence[int]) -> ExampleSets:
     """Draw the training sets of a concept with that many examples. Errors: the pool is too small.
 
     Each vector has `examples // runs` examples, at least two; then there may be fewer vectors.
     """
-    size = max(LEAST_PART, examples // runs)
+    check_pool(examples, pool, runs)
+    size = _part_size(examples, runs)
     own = min(runs, examples // size)
-    if pool < max(LEAST_POOL, 4 * size):
-        raise UsageError(
-            f"dataset: must have at least {max(LEAST_POOL, 4 * size)} examples besides those of the concepts, got "
-            f"{pool}. Choose a larger data set, or raise --runs."
-        )
     generator = np.random.default_rng(seed)
     order, random_order = generator.permutation(examples), generator.permutation(pool)
     half = pool // 2

@@ -13,6 +13,7 @@ from engine.data.grammar import load_generated_reviews, load_marked_reviews
 from engine.data.hub import (
     HUB_PREFIX,
     ParquetShards,
+    find_file_shards,
     find_folder_shards,
     find_hub_shards,
     read_class_names,
@@ -34,6 +35,7 @@ from engine.data.registry import (
     parse_options,
     read_card,
     reject_options,
+    reject_split,
 )
 from engine.data.released import (
     MULTINLI_ALIASES,
@@ -172,7 +174,7 @@ def embedded_file(name: str) -> Path:
 def _load_embedded(name: str, request: LoadRequest) -> Dataset:
     """Load a data set that is a single file of the project."""
     reject_options(name, request.options)
-    _reject_split(name, request.split)
+    reject_split(name, request.split)
     path, card = embedded_file(name), read_card(name)
     data = _from_file(path, LoadRequest(limit=request.limit, label_names=EMBEDDED[name]))
     return replace(data, title=card.title, card=card, revision=content_revision([path], {}))
@@ -266,16 +268,10 @@ def _from_path(path: Path, request: LoadRequest) -> Dataset:
     if not path.exists() and path.suffix.lower() not in (*TABLE_SUFFIXES, ".parquet"):
         hint = f" For the hub write hub:{path}." if len(path.parts) == 2 else ""
         raise UsageError(f"{unknown('dataset', str(path), _LOADERS)}{hint} Or name a CSV, TSV or JSONL file.")
-    _reject_split(path.name, request.split)
     if path.suffix.lower() == ".parquet" and path.is_file():
-        revision = content_revision([path], {})
-        return _from_shards(ParquetShards(path.name, "all", (path.name,), lambda _: path, revision), request)
+        return _from_shards(find_file_shards(path, request.split), request)
+    reject_split(path.name, request.split)
     return _from_file(path, request)
-
-
-def _reject_split(name: str, split: str | None) -> None:
-    if split not in (None, "all"):
-        raise UsageError(f"split: {name} is one file without splits, got {split!r}. Leave split out.")
 
 
 def _from_released(name: str, released: ReleasedDataset, request: LoadRequest) -> Dataset:

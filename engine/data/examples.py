@@ -105,7 +105,10 @@ class ImageExample:
     def __post_init__(self) -> None:
         if self.mask is not None and self.mask.shape != self.pixels.shape[:2]:
             allowed, got = (f"{array.shape[1]} x {array.shape[0]}" for array in (self.pixels, self.mask))
-            raise UsageError(f"mask: must have the size of its picture, {allowed}, got {got}. Give one of that size.")
+            where = f"{self.name}: " if self.name else ""
+            raise UsageError(
+                f"{where}mask: must have the size of its picture, {allowed}, got {got}. Give one of that size."
+            )
         for array in (self.pixels, self.mask):
             if array is not None:
                 array.setflags(write=False)

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from engine.data.registry import DEFAULT_SPLITS, SPLIT_ALIASES, choose_split, order_splits
+from engine.data.registry import DEFAULT_SPLITS, SPLIT_ALIASES, choose_split, order_splits, reject_split
 from engine.data.tables import TableRow, content_revision
 from engine.errors import ExegesisError, UsageError, excerpt
 from engine.lazy import huggingface_hub, pyarrow
@@ -55,6 +55,12 @@ def find_folder_shards(folder: Path, split: str | None) -> ParquetShards:
     chosen, shards, splits = pick_split(str(folder), files, split, "")
     revision = content_revision([folder / name for name in shards], {})
     return ParquetShards(folder.name, chosen, shards, lambda name: folder / name, revision, splits)
+
+
+def find_file_shards(path: Path, split: str | None) -> ParquetShards:
+    """A single parquet file, which has no splits; the revision is the SHA-256 of its bytes."""
+    reject_split(path.name, split)
+    return ParquetShards(path.name, "all", (path.name,), lambda _: path, content_revision([path], {}))
 
 
 def pick_split(
@@ -110,12 +116,19 @@ def open_parquet(path: Path) -> Iterator[pyarrow.parquet.ParquetFile]:
 
 
 def read_class_names(shards: ParquetShards) -> dict[str, list[str]]:
-    """Read the class names of `ClassLabel` columns from the schema of the hub's files."""
+    """Read the class names of `ClassLabel` columns from the schema of the hub's files; none if it is damaged."""
     with open_parquet(shards.fetch(shards.files[0])) as file:
         metadata = file.schema_arrow.metadata or {}
-    info = json.loads(metadata.get(b"huggingface", b"{}"))
-    features = info.get("info", {}).get("features", {})
-    return {name: kind["names"] for name, kind in features.items() if isinstance(kind, dict) and kind.get("names")}
+    try:
+        features = json.loads(metadata.get(b"huggingface", b"{}")).get("info", {}).get("features", {})
+        named = {name: kind["names"] for name, kind in features.items() if isinstance(kind, dict) and kind.get("names")}
+    except (ValueError, AttributeError, RecursionError):
+        return {}
+    return {
+        name: names
+        for name, names in named.items()
+        if isinstance(names, list) and all(isinstance(one, str) for one in names)
+    }
 
 
 def _list_files(repo_id: str, revision: str | None) -> tuple[str, list[str]]:

@@ -98,13 +98,13 @@ def write_pictures(data: ImageDataset, file: Path) -> None:
     """Write pictures in the form of the feature `Image` of the library `datasets`: PNG bytes and a name.
 
     Columns: image; label, where the data set has classes, with their names in the metadata; object_mask, white where
-    the object is, where the first picture has one. One row group of pictures is in memory at a time.
+    the object is, where a picture has one. One row group of pictures is in memory at a time.
     """
     encoded = pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())])
     kinds: dict[str, Any] = {"image": (encoded, {"_type": "Image"})}
     if data.label_names:
         kinds["label"] = (pyarrow.int64(), _class_label(data.label_names))
-    if data[0].mask is not None:
+    if any(one.mask is not None for one in data):
         kinds[MASK_COLUMN] = (encoded, {"_type": "Image"})
     schema = pyarrow.schema(
         [(name, kind) for name, (kind, _) in kinds.items()],

@@ -89,10 +89,12 @@ def is_images(name_or_path: str | Path) -> bool:
     path = Path(name)
     if registered_name(name):
         return True
+    if not name:
+        return False
     if name.startswith(HUB_PREFIX):
         return has_picture_column(name)
     try:
-        if _is_parquet_folder(path):
+        if _has_parquet(path):
             return has_picture_column(name)
         if path.is_dir():
             return is_arrays(path) or any(file.suffix.lower() in PICTURE_SUFFIXES for file in walk_files(path))
@@ -101,7 +103,10 @@ def is_images(name_or_path: str | Path) -> bool:
         return False
 
 
-def _is_parquet_folder(path: Path) -> bool:
+def _has_parquet(path: Path) -> bool:
+    """Whether the path is a parquet file or a folder of them."""
+    if path.is_file():
+        return path.suffix.lower() == ".parquet"
     return path.is_dir() and not is_arrays(path) and any(file.suffix == ".parquet" for file in walk_files(path))
 
 
@@ -112,7 +117,7 @@ def load_images(
     columns: Mapping[str, str] | None = None,
 ) -> ImageDataset:
     """Load a registered picture set, with options if any (`scenes:seed=7,count=500`), a zip or folder with class
-    folders, a `.npz`, or parquet files of pictures: a folder of them or `hub:owner/name[/config][@revision]`.
+    folders, a `.npz`, or parquet files of pictures: one, a folder of them or `hub:owner/name[/config][@revision]`.
 
     Each can be read in part (`scenes:slice=hard,rows=3+7-9`).
 
@@ -127,7 +132,7 @@ def load_images(
         return load_slice(name, part, functools.partial(load_images, whole, split, None, columns), limit)
     registered = registered_name(name)
     try:
-        if not registered and (name.startswith(HUB_PREFIX) or _is_parquet_folder(path)):
+        if not registered and name and (name.startswith(HUB_PREFIX) or _has_parquet(path)):
             return read_picture_shards(find_shards(name, split), columns, limit)
         if columns:
             raise UsageError("columns: only parquet files have columns. Leave columns out.")

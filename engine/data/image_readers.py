@@ -5,8 +5,8 @@ layout, white where the object is. Boxes are in `boxes.csv` with the columns fil
 several boxes has several rows.
 
 Arrays are `images` (n, height, width, 3) of bytes and `labels` (n), optionally `boxes` and `class_names`.
-Parquet files, on the hub or in a local folder with the same layout, have a column of encoded pictures, and optionally
-one of masks.
+Parquet files, on the hub, in a local folder with the same layout, or a single one, have a column of encoded pictures,
+and optionally one of masks.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from engine.data.examples import Box, ImageDataset, ImageExample, box_mask, inte
 from engine.data.hub import (
     HUB_PREFIX,
     ParquetShards,
+    find_file_shards,
     find_folder_shards,
     find_hub_shards,
     open_parquet,
@@ -118,7 +119,10 @@ def list_zip(path: Path) -> FileListing:
     try:
         archive = zipfile.ZipFile(path)
     except (zipfile.BadZipFile, OSError, ValueError, RuntimeError):
-        raise ExegesisError(f"{path.name}: cannot be read as a zip file. Save or download it again.") from None
+        wrong = "cannot be read as a zip file. Save or download it again."
+        if path.suffix.lower() != ".zip":
+            wrong = "holds no pictures. Name a zip, a folder, a .npz or a .parquet."
+        raise ExegesisError(f"{path.name}: {wrong}") from None
     members = [m for m in archive.infolist() if not m.is_dir() and not PurePosixPath(m.filename).name.startswith(".")]
     _check_count(path.name, len(members))
     for member in members:
@@ -304,9 +308,11 @@ def _keeps_contract(arrays: dict[str, np.ndarray]) -> bool:
 
 
 def find_shards(name: str, split: str | None) -> ParquetShards:
-    """Find the parquet files of `hub:owner/name[/config][@revision]` or of a local folder."""
+    """Find the parquet files of `hub:owner/name[/config][@revision]` or of a local folder, or a single one."""
     if name.startswith(HUB_PREFIX):
         return find_hub_shards(name.removeprefix(HUB_PREFIX), split)
+    if Path(name).is_file():
+        return find_file_shards(Path(name), split)
     return find_folder_shards(Path(name), split)
 
 
@@ -335,6 +341,8 @@ def read_picture_shards(shards: ParquetShards, columns: Mapping[str, str] | None
     roles = _resolve_columns(shards, columns or {})
     label = roles.get("label")
     groups, raw = _read_groups(shards, label, limit)
+    if not raw:
+        raise ExegesisError(f"{shards.source}: has no examples. Give a file with at least one picture.")
     names = read_class_names(shards).get(label) if label else None
     # On the hub, -1 marks an unknown class.
     known = [None if value == -1 else value for value in raw]

@@ -183,6 +183,12 @@ def reject_options(name: str, options: Mapping[str, str]) -> None:
         raise UsageError(f"dataset: {name} takes no options, got {', '.join(options)[:80]}. Write {name} alone.")
 
 
+def reject_split(name: str, split: str | None) -> None:
+    """Raise an error if a split is given for a data set that has none."""
+    if split not in (None, "all"):
+        raise UsageError(f"split: {name} is one file without splits, got {split!r}. Leave split out.")
+
+
 def order_splits(splits: Collection[str]) -> tuple[str, ...]:
     """Names of the splits, the default first."""
     return tuple(dict.fromkeys([*(name for name in DEFAULT_SPLITS if name in splits), *splits]))

@@ -18,6 +18,7 @@ from typing import TypeVar
 from cache import key_for
 from engine.data.examples import Dataset, ImageDataset
 from engine.errors import ExegesisError, not_allowed
+from engine.format import count_text
 from engine.params import parse_assignments
 
 Data = TypeVar("Data", Dataset, ImageDataset)
@@ -25,6 +26,8 @@ Data = TypeVar("Data", Dataset, ImageDataset)
 ROWS, NAME, DIGEST = "rows", "slice", "digest"
 """The options: which examples, what people call them, and how the revision of the whole data set starts."""
 DIGEST_CHARACTERS = 12
+MOST_ROWS = 10**6
+"""Of a slice: a link must not fill the memory."""
 _OPTION = re.compile(rf"(?:^|,)\s*(?:{ROWS}|{NAME})\s*=")
 _DIGEST = re.compile(r"[0-9a-f]{8,64}")
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
@@ -59,7 +62,8 @@ def join_slice(whole: str, part: SliceRows | None) -> str:
         return whole
     options = {NAME: part.name, ROWS: format_rows(part.rows), DIGEST: part.digest}
     listed = ",".join(f"{option}={value}" for option, value in options.items() if value)
-    return f"{whole}{',' if '=' in whole.rpartition(':')[2] else ':'}{listed}"
+    head, _, tail = whole.rpartition(":")  # without a colon, "=" belongs to the name of a file
+    return f"{whole}{',' if head and '=' in tail else ':'}{listed}"
 
 
 def format_rows(rows: Iterable[int]) -> str:
@@ -77,8 +81,10 @@ def parse_rows(text: str) -> tuple[int, ...]:
     for part in text.split("+"):
         match = _RANGE.fullmatch(part.strip())
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        if last < first or last - first > 10**6:
+        if last < first:
             raise not_allowed(ROWS, "numbers of examples such as 3+7-9", text)
+        if len(chosen) + last - first >= MOST_ROWS:
+            raise not_allowed(ROWS, f"at most {MOST_ROWS:,} examples", text)
         chosen.update(range(first, last + 1))
     return tuple(sorted(chosen))
 
@@ -122,7 +128,7 @@ def load_slice(dataset: str, part: SliceRows, load_whole: Callable[[], Data], li
     if part.rows[-1] >= count:
         raise not_allowed(ROWS, f"numbers of examples from 0 to {count - 1}", part.rows[-1])
     rows = part.rows[:limit]
-    title = f"{data.title}: {part.name or f'{len(part.rows):,} examples'}"
+    title = f"{data.title}: {part.name or count_text(len(part.rows), 'example')}"
     revision = key_for({"revision": data.revision, "rows": list(part.rows)})
     if isinstance(data, Dataset):
         # The places of the examples among those that are valid, which is their number where all are.

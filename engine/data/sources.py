@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from engine import access
 from engine.data import datasets, image_datasets
 from engine.data.examples import ImageExample, LabeledExample
 from engine.data.labels import NUMBERED_CLASS, UNNAMED_CLASS
+from engine.data.slices import whole_name
+from engine.data.tables import TABLE_SUFFIXES
 from engine.errors import ExegesisError, UsageError
-from engine.input_kinds import INPUT_KINDS, input_kind, kind_of_dataset, kind_or_default
-from engine.request import Input, Picture
+from engine.input_kinds import INPUT_KINDS, InputKind, input_kind, kind_of_dataset, kind_or_default
+from engine.request import Example, Input, Picture
 
 
 @dataclass(frozen=True)
@@ -56,11 +60,34 @@ def load_source(kind: str, dataset: str, split: str | None = None, tolerant: boo
     own = input_kind(kind)
     for other in INPUT_KINDS.values():
         if other.is_registered(dataset) and not own.is_registered(dataset):
-            raise UsageError(
-                f"dataset: {dataset} holds {other.plural}, but the models read {own.plural}. "
-                f"Name models that read {other.plural}."
-            )
-    return own.load_source(dataset, split, tolerant)
+            raise _wrong_kind(dataset, other, own)
+    try:
+        return own.load_source(dataset, split, tolerant)
+    except ExegesisError:
+        if (other_id := _kind_of_files(dataset)) not in (None, kind):
+            raise _wrong_kind(dataset, input_kind(str(other_id)), own) from None
+        raise
+
+
+def _wrong_kind(dataset: str, got: InputKind, own: InputKind) -> UsageError:
+    return UsageError(
+        f"dataset: {whole_name(dataset)} holds {got.plural}, but the models read {own.plural}. "
+        f"Name models that read {got.plural}."
+    )
+
+
+def _kind_of_files(dataset: str) -> str | None:
+    """The kind of a local file or folder by what it holds; None where nothing tells."""
+    path = Path(whole_name(dataset))
+    with contextlib.suppress(ExegesisError, OSError, ValueError):
+        if not dataset or not path.exists():
+            return None
+        if image_datasets.is_images(dataset):
+            return Picture.kind
+        files = path.iterdir() if path.is_dir() else [path]
+        if any(file.suffix.lower() in (*TABLE_SUFFIXES, ".parquet") for file in files):
+            return Example.kind
+    return None
 
 
 def list_datasets(kind: str) -> list[str]:

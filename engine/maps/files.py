@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,8 @@ from engine.format import count_text
 MOST_BYTES = 32_000_000
 """Of a file, and of the arrays in it."""
 MOST_MAPS = 20_000
+LARGEST = 1e30
+"""Score, whatever its sign: sums and squares of larger ones overflow."""
 MOST_CHARACTERS = 80
 """Of the names of tools and methods."""
 FIELDS = {
@@ -159,16 +160,9 @@ def _parse_scores(place: int, scores: object) -> tuple[float, ...]:
     if not isinstance(scores, list) or not scores:
         raise _wrong(place, "scores", "a list of numbers", scores)
     for at, score in enumerate(scores):
-        if isinstance(score, bool) or not isinstance(score, int | float) or not _is_finite(score):
-            raise _wrong(place, f"scores[{at}]", "a finite number", score)
+        if isinstance(score, bool) or not isinstance(score, int | float) or not -LARGEST <= score <= LARGEST:
+            raise _wrong(place, f"scores[{at}]", "a number between -1e30 and 1e30", score)
     return tuple(map(float, scores))
-
-
-def _is_finite(score: int | float) -> bool:
-    try:
-        return math.isfinite(score)
-    except OverflowError:  # an integer with hundreds of digits
-        return False
 
 
 def _parse_offsets(place: int, offsets: object) -> tuple[Span, ...] | None:

@@ -25,6 +25,7 @@ from engine.errors import ExegesisError, UsageError, excerpt, not_allowed, unkno
 from engine.format import count_text
 from engine.home import home
 from engine.lazy import LazyModule
+from engine.maps.files import LARGEST
 from engine.models import catalog
 from engine.params import NoParams
 from engine.progress import Report, check_cancelled, silent
@@ -120,7 +121,7 @@ def count_covered(stored: ImportedMaps, dataset: str, split: str | None = None) 
     """
     if not stored.has_sources:
         return None
-    known = {one.source for by_class in stored.by_input.values() for one in by_class.values()}
+    known = _sources(stored)
     if stored.kind == Picture.kind:
         cached = predictions.cached_digests(image_datasets.load_images(dataset, split))
         digests = [None if digest is None else digest[:DIGITS] for digest in cached]
@@ -129,6 +130,17 @@ def count_covered(stored: ImportedMaps, dataset: str, split: str | None = None) 
     if source.count > MOST_COMPARED:
         return None
     return sum(source_digest(one) in known for one in _readable(source)), source.count
+
+
+def has_map(stored: ImportedMaps, example: Input) -> bool | None:
+    """Whether a set has a map of an example, for any class. Reads no model. None where it is not known, as above."""
+    if not stored.has_sources:
+        return None
+    return source_digest(example) in _sources(stored)
+
+
+def _sources(stored: ImportedMaps) -> set[str]:
+    return {one.source for by_class in stored.by_input.values() for one in by_class.values()}
 
 
 def _readable(source: sources.ExampleSource) -> Iterable[Input]:
@@ -151,6 +163,8 @@ def import_maps(file: MapFile, name: str, model: str = "", report: Report = sile
     if not NAME.fullmatch(name):
         raise not_allowed("name", "letters, digits, dots, - and _, at most 50", name)
     path = maps_folder() / f"{name}{SUFFIX}"
+    if path.is_dir():
+        raise UsageError(f"name: a folder is called {path.name} in {path.parent}. Choose another name.")
     if path.exists():
         raise UsageError(f"name: {name} is taken. Choose another name, or remove it: exegesis maps remove {name}.")
     if file.model and model and file.model != model:
@@ -254,34 +268,54 @@ def _write(imported: ImportedMaps, maps: Iterable[StoredMap], path: Path) -> Non
 def load(path: Path) -> ImportedMaps:
     """Load the facts of a stored set. Errors: the file is missing or damaged."""
     plain, maps, digest = _read(path)
-    try:
-        facts = {name: plain[name] for name in FACTS} | {"name": path.stem}
-    except KeyError as error:
-        raise _unreadable(path, error) from None
+    facts = {name: plain[name] for name in FACTS} | {"name": path.stem}
     inputs, has_sources = len({one.input for one in maps}), all(one.source for one in maps)
     return ImportedMaps(**facts, maps=len(maps), inputs=inputs, has_sources=has_sources, digest=digest)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], list[StoredMap], str]:
-    """The fields of a file, its maps and its digest."""
+    """The fields of a file, its maps and its digest. Errors: what is wrong with the file."""
     try:
         content = path.read_bytes()
+    except OSError as error:
+        raise _unreadable(path, str(error.strerror)) from None
+    try:
         plain = json.loads(content)
-        if plain.pop("format") != FORMAT:
-            raise ValueError("another format")
-        maps = [StoredMap(**{**one, "scores": np.array(one["scores"], np.float64)}) for one in plain.pop("maps")]
-        if any(one.scores.ndim != 1 for one in maps):
-            raise ValueError("scores are no list")
-        return plain, maps, hashlib.sha256(content).hexdigest()[:16]
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise _unreadable(path, error) from None
+    except (ValueError, RecursionError):
+        raise _unreadable(path, "it is not JSON, or only a part of it") from None
+    if not isinstance(plain, dict) or plain.get("format") != FORMAT:
+        raise _unreadable(path, "it has another format")
+    for name in FACTS:
+        if not isinstance(plain.get(name), bool if name == "signed" else str):
+            raise _unreadable(path, f"its {name} is missing or wrong")
+    if plain["kind"] not in input_kinds.INPUT_KINDS:
+        raise _unreadable(path, f"{excerpt(plain['kind'], 40)} is no kind of input")
+    if not NAME.fullmatch(path.stem):
+        raise _unreadable(path, "its name must be letters, digits, dots, - and _, at most 50")
+    rows = plain.get("maps")
+    if not isinstance(rows, list) or not rows:
+        raise _unreadable(path, "it holds no maps")
+    return plain, [_parse_map(path, place, row) for place, row in enumerate(rows, 1)], _digest(content)
 
 
-def _unreadable(path: Path, error: Exception) -> ExegesisError:
-    reason = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
-    return ExegesisError(
-        f"maps {path.stem}: the file {path.name} cannot be read ({excerpt(str(reason))}). Import the maps again."
-    )
+def _parse_map(path: Path, place: int, row: object) -> StoredMap:
+    try:
+        one = StoredMap(**row)  # type: ignore[arg-type]
+        texts, scores = (one.input, one.label, one.source), np.asarray(one.scores, np.float64)
+        good = scores.ndim == 1 and scores.size and (abs(scores) <= LARGEST).all() and 0 <= one.probability <= 1
+        if good and all(isinstance(text, str) for text in texts):
+            return replace(one, scores=scores)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise _unreadable(path, f"its map {place} is damaged")
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _unreadable(path: Path, reason: str) -> ExegesisError:
+    return ExegesisError(f"maps {path.stem}: the file {path.name} cannot be read ({reason}). Import the maps again.")
 
 
 @functools.lru_cache(maxsize=IN_MEMORY)
@@ -306,10 +340,16 @@ def damaged_sets() -> dict[str, str]:
     return {name: one for name, one in _all_files().items() if isinstance(one, str)}
 
 
+def refuse_damaged(name: str) -> None:
+    """Raise an error that says why the set of that name cannot be read, if it is there and cannot."""
+    if reason := damaged_sets().get(name):
+        raise UsageError(f"method: {reason}")
+
+
 def _all_files() -> dict[str, ImportedMaps | str]:
     """Each set by its name, or why it cannot be read."""
     folder = maps_folder()
-    paths = sorted(folder.glob(f"[!.]*{SUFFIX}")) if folder.is_dir() else []
+    paths = sorted(path for path in folder.glob(f"[!.]*{SUFFIX}") if path.is_file())
     sets: dict[str, ImportedMaps | str] = {}
     for path in paths:
         with contextlib.suppress(FileNotFoundError):  # just removed
@@ -400,7 +440,12 @@ def _attribution(imported: ImportedMaps, item: TaskItem) -> Attribution:
             f"{one.probability:.3f} at the import. Maps of a changed model (random weights, scaled heads) are not "
             "recomputed: choose a method that computes maps."
         )
-    scores = np.zeros(len(item.encoded))
-    scores[item.encoded.features] = one.scores
+    scores, features = np.zeros(len(item.encoded)), item.encoded.features
+    if len(one.scores) != len(features):
+        raise ExegesisError(
+            f"{imported.id}: its map has {count_text(len(one.scores), 'score')}, but the input {len(features):,} "
+            "features. Import the maps again."
+        )
+    scores[features] = one.scores
     note = f"Imported from {imported.tool} ({imported.method}), not recomputed."
     return Attribution(scores, 0, notes=(note,))

@@ -22,6 +22,7 @@ from engine.data.registry import parse_names
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.progress import CancelToken, Report
 from engine.training.config import ImageTrainConfig
+from engine.training.measured_sets import measured_name, refuse_trained_set
 
 MEASURED_SPLITS = ("validation", "test", "unmarked")
 LUMINANCE = (0.299, 0.587, 0.114)
@@ -56,19 +57,30 @@ def read_image_corpus(dataset: str) -> ImageCorpus:
 
 
 def load_further_images(names: str, corpus: ImageCorpus) -> dict[str, ImageDataset]:
-    """Load further image sets with the same labels for the final evaluation."""
-    sets = {}
+    """Load further image sets with the same labels for the final evaluation.
+
+    Errors: what would be measured is trained on.
+    """
+    sets: dict[str, ImageDataset] = {}
     for name in parse_names(names):
         data = load_images(name)
+        refuse_trained_set(name, data, [corpus.name], corpus.train.revision)
         if data.label_names != corpus.labels:
             raise not_allowed(f"measure {name}", f"labeled {', '.join(corpus.labels)}", ", ".join(data.label_names))
-        sets[Path(name).name] = data
+        if not labeled_places(data):
+            raise not_allowed("measure", "data sets with labels", name)
+        sets[measured_name(name, [*corpus.others, *sets])] = data
     return sets
+
+
+def labeled_places(data: ImageDataset) -> list[int]:
+    """The indices of the images with a label."""
+    return [place for place, label in enumerate(data.labels) if label is not None]
 
 
 def split_held_out_images(corpus: ImageCorpus, config: ImageTrainConfig) -> tuple[list[int], list[int]]:
     """Split the training split by seed into indices (train, held out); at most a fifth is held out."""
-    places = [i for i, label in enumerate(corpus.train.labels) if label is not None]
+    places = labeled_places(corpus.train)
     if len(places) < 10:
         raise ExegesisError(f"dataset: {corpus.name} has {len(places)} labeled images; at least 10 are needed.")
     random.Random(config.seed).shuffle(places)
@@ -98,7 +110,8 @@ def _load_other_splits(dataset: str, train: ImageDataset) -> dict[str, ImageData
             raise ExegesisError(
                 f"dataset: {dataset} has other classes in {split} than in train. Use the same classes in both."
             )
-        splits[split] = other
+        if labeled_places(other):
+            splits[split] = other
     return splits
 
 

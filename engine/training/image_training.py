@@ -30,6 +30,7 @@ from engine.training.image_data import (
     augment,
     drop_patches,
     image_source,
+    labeled_places,
     load_further_images,
     measure_normalization,
     read_image_corpus,
@@ -106,7 +107,7 @@ class ImageTraining(TrainingRecipe[ImageTrainConfig]):
         stored = load_vit(self.out, self.labels).to(self.device)
         scores = {"held-out": evaluate(stored, self._held_out, False)}
         for name, data in (self.corpus.others | self.further).items():
-            scores[name] = evaluate(stored, self._pixel_set(data, range(len(data))), False)
+            scores[name] = evaluate(stored, self._pixel_set(data, labeled_places(data)), False)
         return scores
 
     def facts(self, module: Any) -> dict[str, Any]:

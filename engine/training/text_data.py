@@ -17,18 +17,17 @@ from engine.data.datasets import EMBEDDED, dataset_card, load, registered_name
 from engine.data.examples import Dataset, LabeledExample
 from engine.data.generation import SPLIT_SIZES, GeneratedExamples
 from engine.data.registry import parse_names
-from engine.data.slices import split_slice, whole_name
+from engine.data.slices import whole_name
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.models.text_adapter import TextAdapter
 from engine.models.text_classifier import tokenize
 from engine.params import parse_assignments
+from engine.training.measured_sets import measured_name, refuse_trained_set
 
 SCORE = ("score",)
 """The only label of a regression head."""
 REPEATED = re.compile(r"(.+?)(?:\*([1-9]\d{0,2}))?")
 """A data set and how often an epoch repeats it: `sentences*4`."""
-TRAINED_SPLITS = ("train", "all")
-"""What training reads: the training split, or the whole of a set without splits."""
 PART_WORDS = 3
 """Words of the runs by which a text is looked up: single words of a grammar are in every tenth text."""
 
@@ -73,18 +72,15 @@ def load_further_texts(names: str, corpus: TextCorpus, add: str = "") -> dict[st
 
     Errors: what would be measured is trained on, as the data set or one of those in `add`.
     """
-    sets, trained = {}, (corpus.name, *(name for name, _ in _parse_added(add)))
+    sets: dict[str, tuple[LabeledExample, ...]] = {}
+    trained = (corpus.name, *(name for name, _ in _parse_added(add)))
     for name in parse_names(names):
         data = load(name)
-        if data.split in TRAINED_SPLITS and any(_share_examples(name, other) for other in trained):
-            raise not_allowed(
-                "measure",
-                "data sets that are not trained on",
-                name,
-                "It has no other split to measure. Measure another set, or train on a slice and measure another one.",
-            )
+        refuse_trained_set(name, data, trained, corpus.revision)
         _check_labels(f"measure {name}", data, corpus)
-        sets[Path(name).name] = _labelled(data)
+        if not (rows := _labelled(data)):
+            raise not_allowed("measure", "data sets with labels", name)
+        sets[measured_name(name, [*corpus.others, *sets])] = rows
     return sets
 
 
@@ -118,14 +114,6 @@ def _parse_added(names: str) -> list[tuple[str, int]]:
             raise not_allowed("add", "names of data sets, each with *1 to *999 at most, such as sentences*4", part)
         parsed.append((match[1], int(match[2] or 1)))
     return parsed
-
-
-def _share_examples(first: str, second: str) -> bool:
-    """Whether two names are of one data set, and not of slices of it without a common example."""
-    (one, rows), (other, others) = split_slice(first), split_slice(second)
-    if one != other and Path(one).resolve() != Path(other).resolve():
-        return False
-    return rows is None or others is None or not {*rows.rows}.isdisjoint(others.rows)
 
 
 def _check_labels(argument: str, data: Dataset, corpus: TextCorpus) -> None:

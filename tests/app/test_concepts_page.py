@@ -58,6 +58,13 @@ def test_vectors_that_separate_nothing_are_no_finding() -> None:
     assert findings_table(found.findings)["Result"].unique().tolist() == ["separates nothing"]
 
 
+def test_classes_without_examples_are_no_answer() -> None:
+    empty = dataclasses.replace(scores(0.9), scores=np.full((1, 2, 1, 10), np.nan))
+    answer = answer_html(empty)
+    assert "No class has 5 examples to score. Raise the number of examples." in answer
+    assert "cannot be tested" not in answer
+
+
 @pytest.mark.parametrize("kind", CONCEPTS.opens_with)
 def test_it_opens_finished_with_the_shipped_numbers(kind: str) -> None:
     result = finished(CONCEPTS.opens_with[kind])

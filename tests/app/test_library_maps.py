@@ -10,6 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.library.maps import EMPTY, import_upload
+from engine.data.datasets import load
 from engine.errors import UsageError
 from engine.maps import imported
 from engine.maps.files import parse_maps
@@ -94,8 +95,14 @@ def test_text_shows_the_map_and_other_pages_offer_it(model: str, tmp_path: Path)
     assert "maps:mine has no map of this input" in refused
     data = tmp_path / "own.csv"
     data.write_text("text,label\nbad food,0\ngood food,1\n", encoding="utf-8")
-    for page in (opened("evaluate", model=model, data=str(data)), opened("compare"), opened("study", new="1")):
+    for page in (opened("evaluate", model=model, data=str(data)), opened("compare", input="text", text="good food")):
         assert "Saliency, imported (mine)" in choices(page)
+    for page in (opened("compare", input="text", text="bad food"), opened("study", new="1")):
+        assert "Saliency, imported (mine)" not in choices(page)
+    first = load("reviews")[0].text
+    entry = {"dataset": "reviews", "example": 0, "offsets": [[0, len(first)]], "scores": [1.0]}
+    imported.import_maps(parse_maps({**PLAIN, "maps": [entry]}), "other", model)
+    assert "Saliency, imported (other)" in choices(opened("study", new="1"))
     assert "Saliency, imported (mine)" not in choices(opened("evaluate", model=model, data="reviews"))
     assert "Saliency, imported (mine)" not in choices(opened("evaluate", model=model, data=f"{data}:rows=0"))
     linked = opened("evaluate", model=model, data="reviews", method=["maps:mine"])

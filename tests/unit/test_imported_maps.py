@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -118,10 +119,11 @@ def test_the_first_place_that_does_not_match_is_named_and_nothing_is_stored(
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"scores": [1, float("nan")]}, "map 1: scores[1] must be a finite number, got nan."),
-        ({"scores": [1, float("inf")]}, "scores[1] must be a finite number"),
-        ({"scores": [10**400]}, "scores[0] must be a finite number"),
-        ({"scores": [True]}, "scores[0] must be a finite number, got True"),
+        ({"scores": [1, float("nan")]}, "map 1: scores[1] must be a number between -1e30 and 1e30, got nan."),
+        ({"scores": [1, float("inf")]}, "scores[1] must be a number between -1e30 and 1e30"),
+        ({"scores": [10**400]}, "scores[0] must be a number between -1e30 and 1e30"),
+        ({"scores": [-2e30]}, "scores[0] must be a number between"),
+        ({"scores": [True]}, "scores[0] must be a number between -1e30 and 1e30, got True"),
         ({"scores": []}, "scores must be a list of numbers"),
         ({"scores": "many"}, "scores must be a list of numbers"),
         ({"text": None}, "its input must be dataset with example, or text"),
@@ -240,6 +242,65 @@ def test_the_content_is_part_of_the_key_and_a_damaged_file_is_left_out(model: st
     assert "maps:mine" not in all_explainers()
 
 
+DAMAGED_MAPS: list[dict[str, object]] = [
+    {"input": "a", "label": "b", "probability": 0.5, "scores": [1.0], "source": "c", name: value}
+    for name, value in (
+        ("scores", [float("nan")]), ("scores", [[1.0]]), ("scores", []), ("scores", {}), ("scores", [10**400]),
+        ("scores", [1e300]), ("probability", float("nan")), ("probability", "x"), ("label", ["b"]), ("input", 3),
+        ("other", 1),
+    )
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (None, "it is not JSON, or only a part of it"),
+        ([], "it has another format"),
+        ({"format": 0}, "it has another format"),
+        ({"model": None}, "its model is missing or wrong"),
+        ({"signed": "no"}, "its signed is missing or wrong"),
+        ({"kind": "sound"}, "'sound' is no kind of input"),
+        ({"maps": []}, "it holds no maps"),
+        ({"maps": {}}, "it holds no maps"),
+        ({"maps": [3]}, "its map 1 is damaged"),
+        *(({"maps": [one]}, "its map 1 is damaged") for one in DAMAGED_MAPS),
+    ],
+)
+def test_a_damaged_file_is_listed_with_a_plain_reason(model: str, change: Any, why: str) -> None:
+    stored(model, words())
+    path = imported.maps_folder() / "mine.json"
+    whole = path.read_text(encoding="utf-8")
+    damaged = {**json.loads(whole), **change} if isinstance(change, dict) else change
+    path.write_text(whole[:-1] if change is None else json.dumps(damaged), encoding="utf-8")
+    reason = f"maps mine: the file mine.json cannot be read ({why}). Import the maps again."
+    assert imported.damaged_sets() == {"mine": reason}
+    assert imported.all_imported() == []
+    with pytest.raises(UsageError, match=re.escape(f"method: {reason}")):
+        explainer("maps:mine")
+
+
+def test_only_files_with_a_name_of_a_set_are_sets(model: str) -> None:
+    folder = imported.maps_folder()
+    (folder / "folder.json").mkdir(parents=True)
+    (folder / "gone.json").symlink_to(folder / "nothing")
+    stored(model, words())
+    (folder / "mine.json").rename(folder / "a:b.json")
+    assert list(imported.damaged_sets()) == ["a:b"]
+    with pytest.raises(UsageError, match=r"name: a folder is called folder.json in .*Choose another name."):
+        stored(model, words(), name="folder")
+
+
+def test_a_map_with_other_scores_than_the_input_has_features_is_refused(model: str) -> None:
+    stored(model, words())
+    path = imported.maps_folder() / "mine.json"
+    plain = json.loads(path.read_text(encoding="utf-8"))
+    plain["maps"][0]["scores"] = [1.0]
+    path.write_text(json.dumps(plain), encoding="utf-8")
+    with pytest.raises(ExegesisError, match=r"maps:mine: its map has 1 score, but the input \d+ features"):
+        explain(Request(model, "maps:mine", Example(TEXT)))
+
+
 def test_the_maps_of_few_sets_are_in_memory_and_the_facts_of_all(model: str) -> None:
     for at in range(imported.IN_MEMORY + 1):
         stored(model, words(scores=[float(at)] * 6), name=f"set{at}")
@@ -259,12 +320,14 @@ def test_the_examples_that_a_set_has_maps_of_are_counted_without_the_model(model
     assert imported.count_covered(one, str(data)) == (2, 4)
     assert imported.count_covered(one, "reviews") == (0, 320)
     assert imported.count_covered(one, "reviews-generated:count=5001") is None
+    assert [imported.has_map(one, Example(text)) for text in (TEXT, "bad")] == [True, False]
     path = imported.maps_folder() / "mine.json"
     plain = json.loads(path.read_text())
     maps = [{name: value for name, value in own.items() if name != "source"} for own in plain["maps"]]
     path.write_text(json.dumps({**plain, "maps": maps}))
     [old] = imported.all_imported()
     assert imported.count_covered(old, "reviews") is None, "of an older import it is not known"
+    assert imported.has_map(old, Example("bad")) is None
     assert word_sums(model, explain(Request(model, "maps:mine", Example(TEXT))).scores) == pytest.approx(SCORES)
 
 

@@ -45,10 +45,14 @@ def test_a_set_that_cannot_be_read_is_listed_with_the_reason(run: Run, own_home:
     folder = own_home / "maps"
     folder.mkdir(parents=True)
     (folder / "old.json").write_text('{"format": 0}', encoding="utf-8")
-    reason = "maps old: the file old.json cannot be read ('ValueError: another format'). Import the maps again."
+    reason = "maps old: the file old.json cannot be read (it has another format). Import the maps again."
     assert run("maps", "list").out == f"{reason} Or remove them: exegesis maps remove old\n"
     assert run("maps", "list", "--json").json == [{"name": "old", "problem": reason}]
     run("maps", "remove", "old")
+    assert run("maps", "list").out.startswith("There are no imported maps.")
+    (folder / "- a.json").write_text("3", encoding="utf-8")
+    assert run("maps", "list").out.endswith("Or remove them: exegesis maps remove -- '- a'\n")
+    run("maps", "remove", "--", "- a")
     assert run("maps", "list").out.startswith("There are no imported maps.")
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from engine import runtime, shipped
 from engine.concepts.activations import activations, gradients
@@ -134,12 +137,44 @@ def test_the_command_prints_the_findings(run: Run) -> None:
         ({"texts": TEXTS, "models": ("digits-vit",), "dataset": "digits"}, "texts: the models read pictures"),
         ({"texts": TEXTS, "models": ("bert-quality",), "dataset": "quality"}, "predicts a score"),
         ({"texts": TEXTS, "models": ("tiny-llama",)}, "is a language model"),
+        ({"texts": TEXTS, "models": ("nli-minilm?labels=travel|food",)}, "reads a text once per label"),
+        ({"texts": "same\n" * 12}, "pasted texts must have at least 10 examples, got 1"),
+        ({"texts": f"# negation\n{TEXTS}", "concepts": ("negation",)}, "concepts: two are called 'negation'"),
+        ({"concepts": ("boats",)}, "concepts: boats: scenes holds pictures, but the models read texts"),
+        ({"concepts": ("negatoin",)}, r"concepts: unknown name 'negatoin'.*Included concepts: negation, boats\.$"),
         ({"texts": TEXTS, "runs": 1}, "runs"),
     ],
 )
 def test_what_cannot_be_tested_is_refused_before_a_model_is_loaded(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         check(ConceptsPlan(**{"models": (MODEL,), "dataset": "reviews", **fields}))
+
+
+def test_concept_files_of_another_kind_damaged_or_of_copies_are_refused(tmp_path: Path) -> None:
+    pictures, texts = ConceptsPlan(("scenes-vit",), "scenes"), ConceptsPlan((MODEL,), "reviews", examples=10)
+    table, copies, pairs, empty = (tmp_path / f"{name}.csv" for name in ("table", "copies", "pairs", "empty"))
+    table.write_text("text\n" + "".join(f"not {at}\n" for at in range(12)), encoding="utf-8")
+    copies.write_text("text\n" + "not good\n" * 12, encoding="utf-8")
+    pairs.write_text("text,text_pair\n" + "".join(f"not {at},good\n" for at in range(12)), encoding="utf-8")
+    empty.write_text("", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"concepts: .*table.csv holds texts, but the models read pictures"):
+        check(replace(pictures, concepts=(str(table),)))
+    Image.new("RGB", (8, 8)).save(tmp_path / "one.png")
+    with zipfile.ZipFile(tmp_path / "pictures.zip", "w") as archive:
+        archive.write(tmp_path / "one.png", "a/one.png")
+    with pytest.raises(UsageError, match=r"concepts: .*pictures.zip holds pictures, but the models read texts"):
+        check(replace(texts, concepts=(str(tmp_path / "pictures.zip"),)))
+    with pytest.raises(ExegesisError, match=r"concepts: empty.csv: is empty"):
+        check(replace(texts, concepts=(str(empty),)))
+    with pytest.raises(UsageError, match=r"copies\.csv must have at least 10 different examples .*, got 1"):
+        carry_out(replace(texts, concepts=(str(copies),)))
+    with pytest.raises(UsageError, match=r"pairs\.csv has pairs, but reviews single texts"):
+        carry_out(replace(texts, concepts=(str(pairs),)))
+
+
+def test_a_concept_of_all_examples_leaves_none_to_compare_with() -> None:
+    with pytest.raises(UsageError, match=r"dataset: must have at least 20 examples besides .*, got 0"):
+        carry_out(ConceptsPlan((MODEL,), "reviews:rows=0-19", ("reviews:slice=all,rows=0-19",)))
 
 
 def test_a_layer_that_the_model_lacks_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import shutil
@@ -16,6 +17,7 @@ from PIL import Image
 from pyarrow import parquet
 
 from engine.data.datasets import load
+from engine.data.examples import ImageExample
 from engine.data.hub_push import dataset_table, push_dataset, push_table
 from engine.data.image_datasets import is_images, load_images
 from engine.data.slices import slice_name
@@ -98,6 +100,22 @@ def test_pictures_are_read_back_as_they_were(hub: Path, name: str) -> None:
             assert np.array_equal(one.pixels, other.pixels)
             assert (one.mask is None) == (other.mask is None)
             assert one.mask is None or np.array_equal(one.mask, other.mask)
+
+
+def test_the_masks_of_some_pictures_are_pushed_too(hub: Path) -> None:
+    data = load_images("scenes:count=4")
+    sizes = [(40, 30), (30, 40), (8, 8), (5, 9)]
+
+    def read(index: int) -> ImageExample:
+        height, width = sizes[index]
+        mask = np.arange(height * width).reshape(height, width) % (index + 1) == 0 if index % 2 else None
+        return ImageExample(np.full((height, width, 3), index, np.uint8), data.labels[index], mask)
+
+    push_dataset(dataclasses.replace(data, read=read), "me/set")
+    for one, other in zip(load_images("hub:me/set"), map(read, range(4)), strict=True):
+        assert one.pixels.shape == other.pixels.shape
+        assert (one.mask is None) == (other.mask is None)
+        assert one.mask is None or np.array_equal(one.mask, other.mask)
 
 
 def test_pictures_have_the_form_of_the_feature_image(hub: Path) -> None:

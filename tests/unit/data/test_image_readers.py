@@ -22,6 +22,7 @@ from engine.data import image_readers
 from engine.data.examples import ImageExample, box_mask
 from engine.data.image_datasets import image_card, image_names, is_images, load_images, register
 from engine.data.image_readers import list_folder, walk_files
+from engine.data.sources import load_source
 from engine.errors import ExegesisError, UsageError
 from tests.unit.data.conftest import COLORS, class_files, plain, saved, unpacked, zipped
 
@@ -101,8 +102,8 @@ def test_a_box_outside_its_picture_is_reported() -> None:
 
 
 def test_a_mask_of_another_size_is_reported() -> None:
-    with pytest.raises(UsageError, match=r"mask: must have the size of its picture, 6 x 4, got 4 x 6"):
-        ImageExample(np.zeros((4, 6, 3), dtype=np.uint8), mask=np.zeros((6, 4), dtype=bool))
+    with pytest.raises(UsageError, match=r"^a\.png: mask: must have the size of its picture, 6 x 4, got 4 x 6"):
+        ImageExample(np.zeros((4, 6, 3), dtype=np.uint8), mask=np.zeros((6, 4), dtype=bool), name="a.png")
 
 
 def test_a_damaged_picture_is_reported_when_it_is_read_and_the_others_are_fine(packed: Pack) -> None:
@@ -458,3 +459,52 @@ def test_a_row_without_a_picture_or_with_a_broken_one_is_reported_when_it_is_rea
         data[1]
     with pytest.raises(ExegesisError, match="train row 2: is damaged or truncated"):
         data[2]
+
+
+def test_a_single_file_is_read_without_splits(tmp_path: Path) -> None:
+    file = tmp_path / "mine.parquet"
+    write(file, [row(level, label=level % 2) for level in (4, 5, 6)], {"label": CLASSES})
+    assert is_images(file)
+    data = load_images(file)
+    assert (data.split, data.splits, data.labels) == ("all", (), (0, 1, 0))
+    assert [int(one.pixels[0, 0, 0]) for one in data] == [4, 5, 6]
+    assert load_images(f"{file}:rows=1")[0].label == 1
+    assert load_source("image", str(file)).count == 3
+    with pytest.raises(UsageError, match=r"split: mine\.parquet is one file without splits"):
+        load_images(file, split="train")
+    with pytest.raises(UsageError, match=r"dataset: .*mine\.parquet holds pictures, but the models read texts"):
+        load_source("text", str(file))
+    texts = tmp_path / "texts.parquet"
+    write(texts, [{"text": "a", "label": 0}], {})
+    assert not is_images(texts)
+    with pytest.raises(UsageError, match=r"dataset: .*texts\.parquet holds texts, but the models read pictures"):
+        load_source("image", str(texts))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("{", "[]", "null", "\xff", '{"info": null}', '{"info": {"features": [1]}}'),
+        *(f'{{"info": {{"features": {{"label": {{"names": {names}}}}}}}}}' for names in ("3", "[1, 2]")),
+    ],
+)
+def test_damaged_metadata_name_no_classes(content: str, tmp_path: Path) -> None:
+    table = pyarrow.Table.from_pylist([row(level, label=level) for level in (0, 1)])
+    parquet.write_table(
+        table.replace_schema_metadata({"huggingface": content.encode("latin-1")}), tmp_path / "a.parquet"
+    )
+    assert load_images(tmp_path / "a.parquet", columns={"label": "label"}).label_names == ("0", "1")
+
+
+def test_what_holds_no_picture_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = pyarrow.schema([("image", pyarrow.binary())])
+    parquet.write_table(pyarrow.Table.from_pylist([], schema), tmp_path / "empty.parquet")
+    with pytest.raises(ExegesisError, match=r"empty\.parquet: has no examples"):
+        load_images(tmp_path / "empty.parquet")
+    (tmp_path / "texts.csv").write_text("text,label\na,0\n")
+    with pytest.raises(ExegesisError, match=r"texts\.csv: holds no pictures\. Name a zip"):
+        load_images(tmp_path / "texts.csv")
+    monkeypatch.chdir(tmp_path)
+    assert not is_images("")
+    with pytest.raises(UsageError, match="unknown name ''"):  # not the current folder
+        load_images("")

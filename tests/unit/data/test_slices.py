@@ -28,7 +28,15 @@ def test_the_name_says_which_examples_it_has() -> None:
     assert parse_names("reviews:slice=hard,rows=3+7-9,nli") == ["reviews:slice=hard,rows=3+7-9", "nli"]
 
 
-NAMES = ["reviews", "reviews-generated:seed=7", "/own/a:b=c/d.csv", "hub:me/set@abc", "data/own,2.jsonl", "c:d"]
+NAMES = [
+    "reviews",
+    "reviews-generated:seed=7",
+    "/own/a:b=c/d.csv",
+    "hub:me/set@abc",
+    "data/own,2.jsonl",
+    "c:d",
+    "a=b.csv",
+]
 
 
 @pytest.mark.parametrize("whole", NAMES)
@@ -50,6 +58,7 @@ def test_a_slice_has_its_examples_and_a_revision_of_its_own() -> None:
     whole, part = load("reviews"), load("reviews:slice=hard,rows=3+7-9")
     assert list(part.examples) == [whole[index] for index in (3, 7, 8, 9)]
     assert (part.id, part.title) == ("reviews:slice=hard,rows=3+7-9", f"{whole.title}: hard")
+    assert load("reviews:rows=3").title == f"{whole.title}: 1 example"
     assert part.revision not in (whole.revision, load("reviews:rows=3+7-8").revision)
     assert part.revision == load("reviews:rows=3+7+8+9").revision, "the name is no content"
     assert list(load("reviews:rows=3+7-9", limit=2).examples) == [whole[3], whole[7]]
@@ -69,7 +78,11 @@ def test_a_slice_of_pictures_reads_its_own() -> None:
     [
         ("reviews:rows=320", r"rows: must be numbers of examples from 0 to 319, got 320"),
         ("reviews:rows=5-3", r"rows: must be numbers of examples such as 3\+7-9, got '5-3'"),
-        ("reviews:rows=0-99999999", r"rows: must be numbers"),
+        ("reviews:rows=0-99999999", r"rows: must be at most 1,000,000 examples"),
+        (
+            f"reviews:rows={'+'.join(f'{at}000000-{at}999999' for at in range(1, 9))}",
+            r"rows: must be at most 1,000,000",
+        ),
         ("reviews:rows=a", r"rows: must be numbers"),
         ("reviews:slice=hard", r"slice: must be beside rows"),
         ("reviews:slice=<b>,rows=1", r"slice: must be up to 40 letters"),

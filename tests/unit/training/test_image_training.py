@@ -19,12 +19,19 @@ from PIL import Image
 from safetensors.torch import load_file
 
 from engine.cli.root import app
+from engine.data.examples import ImageDataset
 from engine.errors import Cancelled, ExegesisError, UsageError
 from engine.models import checkpoint_files
 from engine.progress import CancelToken, silent
 from engine.training import image_data, image_training
 from engine.training.config import ImageTrainConfig
-from engine.training.image_data import PixelSet, measure_normalization, resize_to_square
+from engine.training.image_data import (
+    PixelSet,
+    load_further_images,
+    measure_normalization,
+    read_image_corpus,
+    resize_to_square,
+)
 from engine.training.image_training import load_vit, train_images
 from engine.training.loop import warmup_cosine
 from tests.project import ROOT
@@ -183,6 +190,43 @@ def test_too_few_pictures_are_told(config: Train, tmp_path: Path) -> None:
     data = unpacked(tmp_path / "few", class_files(per_class=4))
     with pytest.raises(ExegesisError, match="has 8 labeled images; at least 10 are needed"):
         train_images(dataclasses.replace(config(), dataset=str(data)))
+
+
+def test_pictures_that_are_trained_on_are_not_measured(tmp_path: Path) -> None:
+    files = class_files(splits=("train",))
+    whole, copy = (unpacked(tmp_path / name, files) for name in ("whole", "copy"))
+    for measured in (whole, copy, f"{whole}:rows=0-3"):
+        with pytest.raises(UsageError, match=r"measure: must be data sets that are not trained on, got '/"):
+            load_further_images(str(measured), read_image_corpus(str(whole)))
+    [data] = load_further_images(f"{whole}:rows=0-1", read_image_corpus(f"{whole}:rows=2-5")).values()
+    assert len(data) == 2
+    split = unpacked(tmp_path / "split", class_files(splits=("train", "test")))
+    [data] = load_further_images(str(split), read_image_corpus(str(split))).values()
+    assert data.split == "test"
+    other = unpacked(tmp_path / "test", class_files(splits=("test",)))
+    with pytest.raises(UsageError, match=r"measure: must be data sets with different names, .* test is measured"):
+        load_further_images(str(other), read_image_corpus(str(split)))
+
+
+@pytest.mark.parametrize("labeled", [0, 3])
+def test_pictures_without_a_label_are_not_measured(
+    labeled: int, config: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a test split whose labels are not published."""
+    load = image_data.load_images
+
+    def load_some(name: str, split: str | None = None) -> ImageDataset:
+        data = load(name, split=split)
+        if split == "train":
+            return data
+        return dataclasses.replace(data, labels=data.labels[:labeled] + (None,) * (len(data) - labeled))
+
+    monkeypatch.setattr(image_data, "load_images", load_some)
+    scores = train_images(config(epochs=1)).scores
+    assert [score.count for name, score in scores.items() if name == "test"] == ([labeled] if labeled else [])
+    if not labeled:
+        with pytest.raises(UsageError, match="measure: must be data sets with labels"):
+            load_further_images(config().dataset, read_image_corpus(config().dataset))
 
 
 def test_the_held_out_part_is_never_trained_on_and_sizes_are_kept(config: Train) -> None:

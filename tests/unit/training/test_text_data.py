@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow
 import pytest
 import torch
+from pyarrow import parquet
 
 from engine.data.datasets import load
 from engine.data.examples import LabeledExample
@@ -20,6 +23,7 @@ from engine.training.text_data import (
     TextCorpus,
     load_added_texts,
     load_further_texts,
+    read_text_corpus,
     split_held_out,
     tokenize_examples,
 )
@@ -122,6 +126,22 @@ def test_examples_that_are_trained_on_are_not_measured(measure: str, dataset: st
         UsageError, match=r"measure: must be data sets that are not trained on, got 'reviews.* Measure an"
     ):
         load_further_texts(measure, corpus, add)
+
+
+def test_a_copy_of_what_is_trained_on_is_not_measured(tmp_path: Path) -> None:
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("text,label\nwarm,positive\ncold,negative\n")
+    with pytest.raises(UsageError, match=r"measure: must be data sets that are not trained on, got .*b\.csv"):
+        load_further_texts(f"{tmp_path}/b.csv", read_text_corpus(f"{tmp_path}/a.csv"))
+
+
+def test_a_set_without_labels_is_not_measured(tmp_path: Path) -> None:
+    """As a test split on the hub, which names its classes and has -1 for each label."""
+    names = {"info": {"features": {"label": {"names": ["negative", "positive"], "_type": "ClassLabel"}}}}
+    table = pyarrow.Table.from_pylist([{"text": "warm", "label": -1}])
+    parquet.write_table(table.replace_schema_metadata({"huggingface": json.dumps(names)}), tmp_path / "a.parquet")
+    with pytest.raises(UsageError, match=r"measure: must be data sets with labels, got .*a\.parquet"):
+        load_further_texts(f"{tmp_path}/a.parquet", corpus_of("negative", "positive"))
 
 
 def test_other_splits_and_slices_are_measured() -> None:

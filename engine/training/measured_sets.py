@@ -1,0 +1,43 @@
+"""Data sets that a trained model is measured on: none that it was trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from engine.data.examples import Dataset, ImageDataset
+from engine.data.slices import split_slice
+from engine.errors import not_allowed
+
+TRAINED_SPLITS = ("train", "all")
+"""What training reads: the training split, or the whole of a set without splits."""
+
+
+def refuse_trained_set(name: str, data: Dataset | ImageDataset, trained: Iterable[str], revision: str) -> None:
+    """Raise an error if a data set that is to be measured is trained on.
+
+    `trained`: the names of the training sets. `revision`: of the first one's content, which a copy of its file has too.
+    """
+    if data.split in TRAINED_SPLITS and (data.revision == revision or any(_share(name, other) for other in trained)):
+        raise not_allowed(
+            "measure",
+            "data sets that are not trained on",
+            name,
+            "It has no other split to measure. Measure another set, or train on a slice and measure another one.",
+        )
+
+
+def measured_name(name: str, taken: Collection[str]) -> str:
+    """The name of a measured data set among the scores: of a file its own name. Errors: it is taken."""
+    short = Path(name).name
+    if short in taken:
+        raise not_allowed("measure", "data sets with different names", name, f"{short} is measured already. Rename it.")
+    return short
+
+
+def _share(first: str, second: str) -> bool:
+    """Whether two names are of one data set, and not of slices of it without a common example."""
+    (one, rows), (other, others) = split_slice(first), split_slice(second)
+    if one != other and Path(one).resolve() != Path(other).resolve():
+        return False
+    return rows is None or others is None or not {*rows.rows}.isdisjoint(others.rows)
