@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import streamlit as st
 from streamlit.navigation.page import Page
 
-from components.styles import ASSETS, asset_sheet
+from components.styles import ASSETS, asset_sheet, use_sheet
 from engine.access import STUDY_ONLY
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -310,6 +310,7 @@ def heading(entry: PageEntry) -> None:
     number, last = st.session_state.get(VISIT, (0, ""))
     if last != entry.url_path:
         st.session_state[VISIT] = (number + 1, entry.url_path)
+    use_sheet("frame")
     with st.container(key="page_heading"):
         st.title(entry.heading, anchor=False)
         if not entry.alone:

@@ -34,6 +34,7 @@ class Palette:
     muted: str
     special: str
     line: str
+    link: str
     lightness: float
     chroma: float
 
@@ -41,8 +42,8 @@ class Palette:
 # Hues in degrees: Okabe and Ito's blue, their vermilion moved toward orange, and a teal between their blue and green.
 HUES: dict[Side, float] = {"for": 248.0, "against": 56.0, "amount": 182.0}
 PALETTES: dict[Theme, Palette] = {
-    "light": Palette("#fcfcfb", "#1b222b", "#596370", "#e9ecef", "#d9dee4", 0.66, 0.14),
-    "dark": Palette("#14181d", "#e4e8ed", "#a2acb8", "#2a313a", "#343d47", 0.50, 0.12),
+    "light": Palette("#fcfcfb", "#1b222b", "#596370", "#e9ecef", "#d9dee4", "#1a5a94", 0.66, 0.14),
+    "dark": Palette("#14181d", "#e4e8ed", "#a2acb8", "#2a313a", "#343d47", "#7dbbee", 0.50, 0.12),
 }
 CHART_COLORS: dict[Theme, tuple[str, ...]] = {
     "light": ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#b8a800", "#6a7079"),

@@ -91,6 +91,6 @@ def same_unit_rules() -> str:
 
 def _theme_colors(theme: Theme) -> dict[str, str]:
     palette = PALETTES[theme]
-    named = {name: getattr(palette, name) for name in ("ground", "text", "muted", "special", "line")}
+    named = {name: getattr(palette, name) for name in ("ground", "text", "muted", "special", "line", "link")}
     ends = {f"{side}-end": color(theme, side, STEPS) for side in SIDES}
     return named | ends | {name: color(theme, *place) for name, place in _STEPS.items()}

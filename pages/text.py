@@ -54,7 +54,7 @@ for note in notes:
 with st.container(gap="xsmall"):
     row = draw_focus_controls(models, opened)
     draw_browse_button(row, opened.data.title or opened.name, "a table", key)
-    class_place = draw_options(methods, opened, row)
+    class_place = draw_options(methods, row)
     draw_text_list(opened, key)
     draw_text_fields()
     chosen_methods(methods, WIDGETS, labeled=False)

@@ -98,16 +98,11 @@ class Offer:
     kind: str = "predict"
 
 
-def draw_browse_switch(title: str, appearance: str, key: Key) -> bool:
-    """Whether the list of the data set of that title is open. `appearance`: what the list looks like."""
-    return st.toggle(
-        f"Browse {escape_label(title)}", key=key(OPEN), help=f"The data set as {appearance}.",
-        persist_state=PERSIST,
-    )  # fmt: skip
-
-
 def draw_browse_button(place: DeltaGenerator, title: str, appearance: str, key: Key) -> None:
-    """Draw the button that opens and closes the list of the data set of that title, beside its example."""
+    """Draw the button that opens and closes the list of the data set of that title, beside its example.
+
+    `appearance`: what the list looks like.
+    """
     is_open = bool(st.session_state.get(key(OPEN)))
     place.button(
         "Close list" if is_open else "Browse", key=key("browse button"),

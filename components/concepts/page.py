@@ -38,7 +38,7 @@ CITED = (
     "beyond feature attribution: quantitative testing with concept activation vectors (TCAV), ICML."
 )
 CHART = (
-    "Dots: mean score of the concept with its 95% interval over vectors; filled where significant. Gray: the same of "
+    "Dots: mean score of the concept with its 95% interval over vectors; filled where significant. Gray: the same for "
     "random examples. Activations are means over tokens or patches of each block’s output."
 )
 TEST = (
@@ -156,7 +156,7 @@ def _sentence(model: str, group: tuple[str, str, bool], findings: list[ConceptFi
     return (
         f"“<bdi>{escape(concept)}</bdi>” {'raises' if rises else 'lowers'} <bdi>{escape(label)}</bdi> in "
         f"<bdi>{escape(model)}</bdi> at {'layers' if len(findings) > 1 else 'layer'} {layers}: score "
-        f"{fixed(largest.score, 2, sign=False)} against {fixed(largest.random, 2, sign=False)} of random examples{at}."
+        f"{fixed(largest.score, 2, sign=False)} against {fixed(largest.random, 2, sign=False)} for random examples{at}."
     )
 
 

@@ -37,15 +37,17 @@ ROW, AXIS = 26, 60
 """Pixels of a word's row in the chart, and of the axis below."""
 CELL = 34
 """Pixels of a patch."""
+SIDES = 130
+"""Pixels beside the grid: the axis, and the legend of colors."""
 UNITS = {"text": "word", "image": "patch"}
 REMOVED = {
-    "text": "the fall of the probability of the predicted class when the word is deleted",
-    "image": "the fall of the probability of the predicted class when the mean color is in place of the patch",
+    "text": "fall of the probability of the predicted class when the word is deleted",
+    "image": "fall of the probability of the predicted class when the mean color is in place of the patch",
 }
 ABOUT = (
     "Each word is scored in every text that has it, by deleting it and by attribution methods. A word matters if its "
-    "mean score is farther from zero than if the scores of each text were shuffled among its words. Of pictures, each "
-    "place of the grid is tested."
+    "mean score is farther from zero than if the scores of each text were shuffled among its words. For pictures, "
+    "each patch of the grid is tested."
 )
 TEST = (
     "Randomization test with {} permutations within each example; Benjamini and Hochberg’s procedure over the {} of "
@@ -76,13 +78,13 @@ def results_area(state: ExperimentState, status: PlanStatus, methods: Methods, o
     """Draw the controls of the view, the answer, the chart, all words, and the export."""
     results, kind = status.results, state.kind
     titles = {REMOVAL: "Removal", **{id: method.title for id, method in methods.items()}}
-    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         names = {one.model: one.model for one in results.found}
         model = view_select(SESSION, state, "Model", "model", names, 240) if len(names) > 1 else next(iter(names))
         found = next(one for one in results.found if one.model == model)
         method = view_select(SESSION, state, "Scores by", "by", {id: titles.get(id, id) for id in found.methods}, 240)
         slices = {name: f"{name} ({size:,})" for name, size in zip(found.slices, found.sizes, strict=True)}
-        among = view_select(SESSION, state, "Examples", "among", slices, 240)
+        among = view_select(SESSION, state, "Include examples", "among", slices, 240)
         st.segmented_control(
             "False discovery rate", (5, 10, 20), key=SESSION.key(kind, f"{VIEW}rate"), required=True,
             format_func=lambda rate: f"{rate}%", persist_state=PERSIST,
@@ -97,7 +99,11 @@ def results_area(state: ExperimentState, status: PlanStatus, methods: Methods, o
         show_note(f"{count(found.cut, 'text')} with words beyond what the model reads, left out.")
     if kind == "image" and len(table):
         chart = patches_chart(table, rate, browser_theme())
-        st.altair_chart(chart, key=SESSION.key(kind, "map"), alt="Mean score of each place; others are not significant")
+        columns = table["Word"].str.extract(r"column (\d+)")[0].astype(int).max()
+        with st.container(width=CELL * int(columns) + SIDES):
+            st.altair_chart(
+                chart, key=SESSION.key(kind, "map"), alt="Mean score of each place; others are not significant"
+            )
     elif significant(table, rate).any():
         chart = words_chart(table[significant(table, rate)].head(MOST_DRAWN), browser_theme())
         st.altair_chart(
@@ -157,12 +163,12 @@ def answer_html(
     verb = "matters" if len(rows) == 1 else "matter"
     number = f"{len(rows) or 'None'} of {len(table):,} {plural} {verb if len(rows) else 'matters'}"
     chance = int(survives(np.nan_to_num(found.adjusted(among, RANDOM), nan=1.0), rate).sum())
-    scores = REMOVED[kind] if method == REMOVAL else f"the score by {escape(titles.get(method, method))}"
+    scores = REMOVED[kind] if method == REMOVAL else f"score by {escape(titles.get(method, method))}"
     return (
         f'<div class="xg"><p class="xg-summary">{number} to <bdi>{escape(found.model)}</bdi> at a false discovery rate '
         f"of {rate:.0%}{': ' + listed if len(rows) else ''}.</p>"
-        f'<p class="xg-small">Means over the examples with the {unit} ({escape(among)}) of {scores}. '
-        f"With random scores, {chance} would.</p></div>"
+        f'<p class="xg-small">Mean {scores}, over the examples with the {unit} ({escape(among)}). '
+        f"With random scores, {chance} would matter.</p></div>"
     )
 
 
@@ -190,7 +196,7 @@ def patches_chart(table: pd.DataFrame, rate: float, theme: Theme) -> alt.LayerCh
     drawn = table.assign(Row=places[0], Column=places[1], Significant=significant(table, rate))
     largest = float(drawn["Mean"].abs().max()) or 1.0
     ends = [color(theme, "against", STEPS), PALETTES[theme].ground, color(theme, "for", STEPS)]
-    scale = alt.Scale(domain=[-largest, 0, largest], range=ends)
+    scale = alt.Scale(domain=[-largest, 0, largest], range=ends, interpolate="lab")  # by hue it would pass red
     base = alt.Chart(drawn).encode(
         x=alt.X("Column:O", axis=alt.Axis(labelAngle=0)),
         y=alt.Y("Row:O", axis=alt.Axis(labelFlush=False)),

@@ -222,7 +222,7 @@ def _metric_head(metric: str, sorted_by: bool) -> str:
     of = METRICS[metric]
     text = f"{of.title} ({of.unit}), {BETTER[of.better]}. {of.about}"
     order = ' aria-sort="descending"' if sorted_by else ""
-    arrow = f" <span>{ARROWS[of.better]}</span>" if ARROWS[of.better] else ""
+    arrow = f"&nbsp;<span>{ARROWS[of.better]}</span>" if ARROWS[of.better] else ""
     return (
         f'<th scope="col"{order}><button type="button" data-sort="{escape(metric)}" data-told="{escape(text)} '
         f'Click to sort by it.">{escape(of.title)}{arrow}</button></th>'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from html import escape
 from typing import TYPE_CHECKING
@@ -94,7 +94,8 @@ def results_area(state: ExperimentState, status: PlanStatus, methods: Methods, o
     )  # fmt: skip
     metrics = scalar_metrics(evaluation)
     plan = evaluation.plan
-    tables = boards(evaluation.standings, listed_methods(plan, evaluation.standings), metrics, source.exact, plan.tuned)
+    listed = listed_methods(plan, evaluation.standings)
+    tables = boards(evaluation.standings, listed, metrics, source.exact, plan.tuned)
     st.html(f"<style>{table_styles()}</style>")
     view_area(state, evaluation, tables, titles, line)
     examples_area(state, evaluation, source, titles)
@@ -102,8 +103,9 @@ def results_area(state: ExperimentState, status: PlanStatus, methods: Methods, o
         with st.expander(OPERATORS_TITLE, key="evaluate.operators"):
             st.html(html)
             st.caption(OPERATORS_ABOUT)
-    if lines := left_out(evaluation.skips, titles):
-        with st.expander(escape_label(left_out_title(evaluation.skips, titles)), key="evaluate.left_out"):
+    marked = {id: title if id in listed else f"{title} (not in the table)" for id, title in titles.items()}
+    if lines := left_out(evaluation.skips, marked):
+        with st.expander(escape_label(left_out_title(evaluation.skips, titles, listed)), key="evaluate.left_out"):
             st.html(skip_reasons_html(lines))
     with st.expander("What the metrics mean", key="evaluate.meanings"):
         st.caption(" ".join([plan_text(evaluation.plan, size), *reference_texts(evaluation, source.exact)]))
@@ -148,11 +150,15 @@ def reference_texts(evaluation: Evaluation, exact: bool) -> list[str]:
     return [marks, *([MODEL] if "removal" in needs else []), *second]
 
 
-def left_out_title(skips: Sequence[MetricSkip], titles: Mapping[str, str]) -> str:
-    """The methods that lack values on some examples, with the number of metrics; of many methods only their number."""
+def left_out_title(skips: Sequence[MetricSkip], titles: Mapping[str, str], listed: Collection[str]) -> str:
+    """The methods that lack values on some examples, with the number of metrics; of many methods only their number.
+
+    `listed`: the methods in the table. If none of them lacks a value, the others count.
+    """
     by: dict[str, set[str]] = {}
     for skip in skips:
         by.setdefault(skip.of.method, set()).add(skip.of.metric)
+    by = {method: metrics for method, metrics in by.items() if method in listed} or by
     named = [f"{titles.get(one, one)} (by {count(len(metrics), 'metric')})" for one, metrics in by.items()]
     what = ", ".join(named) if len(named) <= NAMED else count(len(named), "method")
     return f"Missing values: {what}"

@@ -9,7 +9,6 @@ from typing import Literal
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from components.browse.lists import draw_browse_switch
 from components.controls import PERSIST, gamma_slider, options_popover, scale_choice, seed_input
 from components.errors import show_error
 from components.inputs import picture_choice
@@ -184,7 +183,6 @@ def draw_options(methods: Mapping[str, Explainer], opened: OpenPictures, line: D
         with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
             picture_choice.draw_split_control(opened)
             seed_input(key, 120)
-        draw_browse_switch(opened.data.title or opened.name, "pictures", key)
         scale_choice(key, "random always has its own")
         gamma_slider(key, "patches")
         st.toggle(

@@ -222,7 +222,8 @@ def model_label(model: str, fits: bool = True, data: str = "") -> str:
     summary = summarize_model(model)
     size = short_count(summary.parameters) if summary.parameters else ""
     score = summary.data_scores.get(data, summary.score)
-    facts = ", ".join(filter(None, [_lower_first(summary.task), score, size]))
+    task, _, _vocabulary = summary.task.partition(", ")
+    facts = ", ".join(filter(None, [_lower_first(task), score, size]))
     return f"{model}{SEPARATOR}{'' if fits else OTHER_TASK}{facts}" if facts else model
 
 

@@ -5,6 +5,7 @@ Each verdict has a word, a sign and a color of its own.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
@@ -208,8 +209,8 @@ def decisive_number_text(claim: Claim, outcome: ClaimOutcome | None, scale: Scal
 def surprise(claim: Claim, outcome: ClaimOutcome, reasons: Reasons | None, scale: Scale) -> None:
     """A closed line for a claim that fails by a wide margin, with the claim inside."""
     number = escape_label(decisive_number_text(claim, outcome, scale))
-    label = f":material/close: **{escape_label(claim.title)}** ({escape_label(claim.section)}): {number}"
-    with st.expander(label, key=key(f"surprise.{claim.id}"), type="compact"):
+    label = f"**{escape_label(claim.title)}** ({escape_label(claim.section)}): {number}"
+    with st.expander(label, key=key(f"surprise.{claim.id}")):
         st.html(claim_html(claim, scale))
         _outcome(claim, outcome, reasons, scale)
 
@@ -262,8 +263,9 @@ def outcome_html(claim: Claim, outcome: ClaimOutcome, scale: Scale) -> str:
 
 
 def note_html(text: str) -> str:
-    """A small paragraph."""
-    return f'<div class="xg"><p class="xg-small">{escape(text)}</p></div>'
+    """A small paragraph; what stands between backticks is code."""
+    marked = re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
+    return f'<div class="xg"><p class="xg-small">{marked}</p></div>'
 
 
 def _numbers(claim: Claim, outcome: ClaimOutcome, report: Reproduction, query: ReproductionQuery) -> None:

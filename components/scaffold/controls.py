@@ -190,7 +190,7 @@ def plan_controls(kind: str, line: DeltaGenerator) -> None:
     if (options := options_popover(key(kind, ""), line)) is not None:
         with options:
             _options(kind)
-    if line.button("Train an explainer for this model", key=key(kind, "guide"), type="tertiary"):
+    if line.button("Train an explainer for this model", key=key(kind, "guide")):
         open_guide(str(st.session_state[key(kind, "teacher")]))
 
 

@@ -47,7 +47,12 @@ BEHIND = (
     "A third feature is noise that the classifier does not use. It is the yardstick: a suppressor that a method scores "
     "no higher than this feature is not credited."
 )
-WORDS = {CREDITS: "✗ credits", PASSES: "✓ passes", NEITHER: "· neither"}
+WORDS = {
+    CREDITS: "✗\N{NO-BREAK SPACE}credits",
+    PASSES: "✓\N{NO-BREAK SPACE}passes",
+    NEITHER: "·\N{NO-BREAK SPACE}neither",
+}
+"""Sign and word of each verdict, on one line."""
 LEGEND = (
     "✗ credits the suppressor. ✓ credits the informative feature only. · credits neither: not even the informative "
     "feature stands out. The percentage is the suppressor’s share. Permutation importance, and FIRM on texts and "
@@ -121,7 +126,7 @@ def _gaussian_area(result: GaussianResult, curves: ShareCurves) -> None:
         st.markdown("**What the suppressor gets as the correlation varies**", help=BEHIND)
         _draw(share_chart(result.problem, curves, theme), "shares")
     st.caption(f"{weights_text(result.problem)} {CHART_NOTE}")
-    st.subheader("Measured beside theory", anchor=False)
+    st.subheader("Measured and theoretical shares", anchor=False)
     st.caption(agreement_text(result.methods))
     draw_table(gaussian_table(result), "gaussian")
 

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from components.browse.lists import draw_browse_switch
 from components.controls import PERSIST, gamma_slider, options_popover, scale_choice, seed_input
 from components.inputs import text_choice
 from components.inputs.datasets import OpenTexts, open_texts
@@ -204,14 +203,13 @@ def read_controls(loaded: TextState, methods: Mapping[str, Explainer], opened: O
     )
 
 
-def draw_options(methods: Mapping[str, Explainer], opened: OpenTexts, line: DeltaGenerator) -> DeltaGenerator | None:
+def draw_options(methods: Mapping[str, Explainer], line: DeltaGenerator) -> DeltaGenerator | None:
     """Draw the popover of the rare controls. While it is open, returns the place of the explained class."""
     if (options := options_popover(WIDGETS, line)) is None:
         return None
     with options:
         all_methods(methods, START, WIDGETS, [str(SESSION.selection.value("model") or "")])
         place = st.container()
-        draw_browse_switch(opened.data.title or opened.name, "a table", key)
         draw_pair_switch()
         with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
             turns = bool(text_choice.value("chat")) or value("unit") == TURN

@@ -150,7 +150,7 @@ class ClosedForm:
     scores: Callable[[GaussianProblem, Scores], Float[np.ndarray, "row 3"]]
 
 
-WEIGHT, COVARIANCE = "Weight w (gradients, counterfactuals)", "Covariance with the output (PATTERN, FIRM)"
+WEIGHT, COVARIANCE = "Weight w (gradients, counterfactuals)", "Covariance with f (PATTERN, FIRM)"
 CLOSED_FORMS: Mapping[str, ClosedForm] = MappingProxyType(
     {
         "weight": ClosedForm(WEIGHT, "w₂ = −w₁·c·s₁/s₂", weight),

@@ -22,7 +22,6 @@ from engine.data.slices import format_rows, slice_name
 from engine.predictions import cached_predictions, predictions
 from engine.store import result_store
 from tests.alerts import errors
-from tests.app.options import open_options
 from tests.project import ROOT
 from tests.tiny import CORPUS, save_checkpoint
 
@@ -94,9 +93,7 @@ def test_closed_it_shows_and_computes_nothing(model: str, data: str) -> None:
     page = opened(model=model, data=data, open="questions")
     assert not page.exception
     assert "examples" not in told(page)
-    open_options(page, key("options"))
-    assert page.toggle(key("open.browse")).value is False
-    page.toggle(key("open.browse")).set_value(True).run()
+    press(page, "Browse")
     assert "5 examples, none predicted yet." in told(page)
     assert page.query_params["open"] == "browse,questions"
 

@@ -54,6 +54,8 @@ def test_it_opens_finished_with_the_shipped_numbers(kind: str) -> None:
     page = opened(input=kind)
     assert f"{number} of {len(one.words)} {'words' if kind == 'text' else 'patches'} matter" in html_of(page)
     assert not [button for button in page.button if button.label == "Corpus"], "nothing is left to start"
+    labels = [control.label for control in (*page.selectbox, *page.multiselect, *page.number_input)]
+    assert len(labels) == len(set(labels))
 
 
 def test_the_rate_the_scores_and_the_slice_change_the_answer_and_the_link() -> None:
@@ -69,7 +71,7 @@ def test_the_rate_the_scores_and_the_slice_change_the_answer_and_the_link() -> N
     tested = one.tested("predicted negative")
     number = int(survives(one.adjusted("predicted negative", "attn_lrp")[tested], 0.2).sum())
     assert f"{number} of {int(tested.sum())} words matter" in html_of(page)
-    assert "the score by AttnLRP" in html_of(page)
+    assert "Mean score by AttnLRP, over the examples" in html_of(page)
     again = opened(rate="20", by="attn_lrp", among="predicted negative")
     assert f"{number} of {int(tested.sum())} words matter" in html_of(again)
 
@@ -94,7 +96,7 @@ def test_words_that_are_markup_are_text_and_nothing_to_test_is_told() -> None:
     html = answer_html(one, words_table(one, REMOVAL, ALL), REMOVAL, ALL, 0.1, "text", {})
     assert "<img" not in html
     assert "1 of 1 words matters" in html
-    assert "With random scores, 0 would." in html
+    assert "With random scores, 0 would matter." in html
     none = words([], [], [])
     html = answer_html(none, words_table(none, REMOVAL, ALL), REMOVAL, ALL, 0.1, "text", {})
     assert "No word is in enough of these examples to be tested." in html
@@ -104,6 +106,10 @@ def test_places_of_a_grid_are_drawn_where_they_are() -> None:
     names = [f"row {row}, column {column}" for row in (1, 2) for column in (1, 2, 3)]
     one = words([0.001, *[1.0] * 5], [0.2, *[0.01] * 5], names)
     drawn = patches_chart(words_table(one, REMOVAL, ALL), 0.1, "dark").to_dict()
+    [scale] = [
+        layer["encoding"]["color"]["scale"] for layer in drawn["layer"] if "scale" in layer["encoding"].get("color", {})
+    ]
+    assert scale["interpolate"] == "lab", "by hue, orange would be reached through red"
     [rows] = drawn["datasets"].values()
     assert {(row["Row"], row["Column"]) for row in rows} == {(row, column) for row in (1, 2) for column in (1, 2, 3)}
     assert [row["Word"] for row in rows if row["Significant"]] == ["row 1, column 1"]

@@ -82,7 +82,7 @@ def test_the_answer_follows_the_correlation_and_so_do_link_and_command() -> None
     assert page.query_params["correlation"] in ("0.0", ["0.0"])
     assert "exegesis suppressor --correlation 0" in [one.value for one in page.code]
     assert [one.value for one in page.subheader][1:] == [
-        "Measured beside theory", "Trained models", "Which methods pass", "Export",
+        "Measured and theoretical shares", "Trained models", "Which methods pass", "Export",
     ]  # fmt: skip
 
 
@@ -148,6 +148,7 @@ def test_charts_hold_both_classes_the_line_and_the_chosen_correlation(result: Ga
     assert [layer["mark"]["type"] for layer in points["layer"]] == ["point", "line"]
     drawn = share_chart(problem, share_curves(1.0, 1.0, 0), "dark").to_dict()
     assert [layer["mark"]["type"] for layer in drawn["layer"]] == ["rule", "line", "point"]
+    assert max(map(len, TITLES)) <= len("Weight w (gradients, counterfactuals)"), "more is cut off on a telephone"
     assert theory_table(1.0, 1.0, 0)["share"].between(0, 0.5).all()
     assert not measured_table([result]).empty
 

@@ -11,7 +11,7 @@ from components.navigation import WORDS
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.organising import fits
 from tests.browser.server import Server
-from tests.browser.waiting import settled
+from tests.browser.waiting import box_of, settled
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -36,3 +36,7 @@ def test_it_opens_finished_and_the_rate_is_chosen_by_keyboard(
     expect(pictures.get_by_text("patches matter to digits-vit")).to_be_visible(timeout=2 * TIMEOUT_MS)
     settled(pictures)
     assert fits(pictures)
+    chart = box_of(pictures.get_by_test_id("stVegaLiteChart"))
+    assert chart["width"] < 1.3 * chart["height"], "patches are about square"
+    labels = pictures.get_by_role("combobox", name="Data set")
+    assert width == 1280 or box_of(labels)["width"] > 200, "a phone shows the label of a data set whole"

@@ -11,12 +11,24 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from components.navigation import HOME, IMAGES, TEXT, PageEntry
+from components.palette import contrast
 from engine.registry import explainer
 from engine.shipped.gallery import GALLERY, METHODS
 from tests.browser.conftest import ENDED, TIMEOUT_MS
 from tests.browser.server import Server
 from tests.browser.waiting import box_of, settled
 from tests.project import ROOT
+
+PAINTED_COLOR = """(node, name) => {
+  const canvas = new OffscreenCanvas(1, 1).getContext("2d"), app = document.querySelector("[data-testid=stApp]");
+  for (const color of [getComputedStyle(app).backgroundColor, getComputedStyle(node)[name]]) {
+    canvas.fillStyle = color;
+    canvas.fillRect(0, 0, 1, 1);
+  }
+  const hex = (part) => part.toString(16).padStart(2, "0");
+  return "#" + [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3).map(hex).join("");
+}"""
+"""A color of an element as it is painted over the ground of the page."""
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +49,18 @@ def test_the_theme_follows_the_system(
     expect(app).to_have_css("background-color", rgb(theme[scheme]["backgroundColor"]))
     expect(app).to_have_css("color", rgb(theme[scheme]["textColor"]))
     assert app.evaluate("node => getComputedStyle(node).fontFamily").startswith("system-ui")
+
+
+@pytest.mark.parametrize(
+    ("path", "selected"),
+    [("library", "[role=radio][aria-checked=true]"), ("suppressor", "[data-testid=stSliderThumbValue]")],
+)
+def test_what_is_selected_can_be_read(
+    path: str, selected: str, scheme: str, server: Server, open_page: Callable[..., Page]
+) -> None:
+    page = settled(open_page(f"{server.url}/{path}", scheme=scheme))
+    text, ground = (page.locator(selected).first.evaluate(PAINTED_COLOR, name) for name in ("color", "backgroundColor"))
+    assert contrast(text, ground) >= 4.5
 
 
 def test_the_home_page_leads_to_the_text_page(server: Server, open_page: Callable[..., Page]) -> None:

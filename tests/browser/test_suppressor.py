@@ -14,6 +14,14 @@ from tests.browser.server import Server
 from tests.browser.waiting import settled
 
 SLIDER = "Correlation of the noise"
+BROKEN = """(cell, word) => {
+  const node = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT).nextNode(), range = document.createRange();
+  const at = node.data.indexOf(word);
+  range.setStart(node, at);
+  range.setEnd(node, at + word.length);
+  return range.getClientRects().length > 1;
+}"""
+"""Whether a word of a cell stands on two lines."""
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -33,3 +41,15 @@ def test_the_sentence_follows_the_slider_and_the_link_keeps_it(
     expect(page.get_by_role("table")).to_have_count(2)
     again = open_page(page.url, scheme="dark", width=width)
     expect(again.get_by_role("heading", level=3).first).to_contain_text("At correlation 0.00", timeout=2 * TIMEOUT_MS)
+
+
+def test_a_telephone_shows_whole_words_in_both_tables(server: Server, open_page: Callable[..., Page]) -> None:
+    page = open_page(f"{server.url}/{SUPPRESSOR.url_path}?correlation=0.8", width=390)
+    tables = page.get_by_role("table")
+    expect(tables).to_have_count(2, timeout=2 * TIMEOUT_MS)
+    for table in settled(page) and tables.all():
+        for words in ("Counterfactual (nearest)", "PatternAttribution", "✗\N{NO-BREAK SPACE}credits"):
+            cell = table.get_by_text(words).first
+            longest = max(words.split(" "), key=len)
+            assert cell.evaluate(BROKEN, longest) is False, words
+        assert table.evaluate("node => node.scrollWidth <= node.closest('.xg-scroll').clientWidth"), "nothing is cut"

@@ -62,7 +62,6 @@ TEXT_LINK = {"data": "reviews", "index": "0", "method": "random"}
 TEXT_TOUCHED = (Choice("3", "index", "3"), Choice("4", "index", "4"))
 TEXT_SWITCHES = {
     "Explained class": "As predicted",
-    "Browse Reviews": "off",
     "Second text, for models that read pairs": "off",
     "Unit": "Tokens",
 }
@@ -94,7 +93,7 @@ CASES = {
         f"/{IMAGES.url_path}",
         PICTURE_LINK | {"gamma": "0.5", "scale": "shared", "outline": "off"},
         {
-            "Explained class": "As predicted", "Split": "validation", "Browse Scenes": "off", "Scale": "Shared",
+            "Explained class": "As predicted", "Split": "validation", "Scale": "Shared",
             "Gamma": "0.5", "Outline of the labeled object": "off",
         },
         PICTURE_TOUCHED,

@@ -183,6 +183,7 @@ def test_a_title_and_a_numbered_variant_have_the_style_of_the_method() -> None:
 def test_the_theme_has_the_same_colors() -> None:
     themes = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))["theme"]
     assert {theme: tuple(themes[theme]["chartCategoricalColors"]) for theme in THEMES} == CHART_COLORS
+    assert {theme: themes[theme]["linkColor"] for theme in THEMES} == {theme: PALETTES[theme].link for theme in THEMES}
 
 
 def test_the_legend_names_what_is_drawn() -> None:

@@ -93,9 +93,11 @@ def test_reasons_are_counted_once_an_example_the_commonest_first() -> None:
         ("rare", "1 example on m", "LIME: comprehensiveness"),
     ]
     assert "<img" not in skip_reasons_html(lines)
-    assert left_out_title(skips, {"lime": "LIME"}) == "Missing values: LIME (by 2 metrics)"
+    assert left_out_title(skips, {"lime": "LIME"}, ["lime"]) == "Missing values: LIME (by 2 metrics)"
     many = [MetricSkip(dataclasses.replace(OF, method=method), 1, "rare") for method in "abc"]
-    assert left_out_title(many, {}) == "Missing values: 3 methods"
+    assert left_out_title(many, {}, "abcd") == "Missing values: 3 methods"
+    assert left_out_title(many, {}, "bcd") == "Missing values: b (by 1 metric), c (by 1 metric)"
+    assert left_out_title(many, {}, "d") == "Missing values: 3 methods"
 
 
 def test_metrics_are_explained_with_their_source() -> None:

@@ -26,6 +26,7 @@ def test_a_model_is_labeled_by_task_score_and_size_of_its_card() -> None:
     value = catalog.card("reviews-minilm")["scores"]["test"]["value"]
     assert model_label("reviews-minilm") == f"reviews-minilm · sentiment, {value:.1%}, 22.7M"
     assert model_label("quality-minilm") == "quality-minilm · translation quality (pairs), r = 0.755, 22.7M"
+    assert model_label("tiny-llama") == "tiny-llama · language model, 100.0%, 809K", "short enough to be read whole"
     assert model_label("nli-minilm", fits=False) == "nli-minilm · other task: inference (pairs), 85.2%, 22.7M"
 
 

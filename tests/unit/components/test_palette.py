@@ -25,6 +25,7 @@ def test_muted_text_is_legible_on_the_ground_and_on_special_tokens(theme: Theme)
     assert contrast(palette.muted, palette.ground) >= LEGIBLE
     assert contrast(palette.muted, palette.special) >= LEGIBLE
     assert contrast(palette.ground, palette.text) >= LEGIBLE
+    assert contrast(palette.ground, palette.link) >= LEGIBLE
 
 
 @pytest.mark.parametrize("theme", THEMES)

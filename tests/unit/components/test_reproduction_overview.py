@@ -13,6 +13,7 @@ from components.reproduction.claim_view import (
     decisive_number_text,
     failure_margin,
     headline,
+    note_html,
     overview_html,
     section_label,
     totals,
@@ -37,6 +38,11 @@ def test_each_claim_has_a_row_with_its_verdict_and_a_link() -> None:
     assert [(id, unescape(title), verdict) for id, title, verdict in rows] == [
         (claim.id, claim.title, OUTCOMES[claim.id].verdict) for claim in CLAIMS
     ]
+
+
+def test_code_in_a_note_is_code_and_markup_is_text() -> None:
+    html = note_html("It holds (`exegesis evaluate --model <b>`) on `a` and ` alone.")
+    assert "(<code>exegesis evaluate --model &lt;b&gt;</code>) on <code>a</code> and ` alone." in html
 
 
 def test_a_number_and_its_interval_have_the_same_decimals() -> None:
