@@ -26,7 +26,7 @@ from engine import runtime
 from engine.errors import ExegesisError, excerpt, not_allowed, panics_told
 from engine.lazy import peft
 from engine.models import catalog, checkpoint_files, picture_text, sandbox
-from engine.models.adapters import ADAPTERS, CAUSAL_ADAPTERS, adapter_of_config, causal_adapter
+from engine.models.adapters import ADAPTERS, CAUSAL_ADAPTERS, adapter_of_base, adapter_of_config, causal_adapter
 from engine.models.causal import CausalModel
 from engine.models.label_prompts import base_name
 from engine.models.own_attention import route_attention
@@ -149,7 +149,7 @@ def load(source: catalog.ModelSource, revision: str, dtype: torch.dtype, device:
         return picture_text.label_classifier(_load_towers(source, pictures.adapter, dtype, device), pictures)
     catalog.check_text_model(source.id, config)
     causal = None if source.base else causal_adapter(config)
-    adapter = causal or adapter_of_config(config, source.id)
+    adapter = causal or (adapter_of_base if source.base else adapter_of_config)(config, source.id)
     with silence_libraries(), loading_errors(source.id):
         module, labels = _load_adapted(source) if source.base else _load_checkpoint(source, adapter, config)
         tokenizer = _load_tokenizer(source)
@@ -270,6 +270,7 @@ def _load_adapted(source: catalog.ModelSource) -> tuple[Any, tuple[str, ...]]:
 
 
 def _load_tokenizer(source: catalog.ModelSource) -> Any:
+    checkpoint_files.check_vocabulary(f"model {source.id}", source.tokenizer)
     try:
         with panics_told("tokenizer.json"):
             return load_tokenizer(source.tokenizer)

@@ -73,8 +73,9 @@ def load_further_texts(names: str, corpus: TextCorpus, add: str = "") -> dict[st
 
     Errors: what would be measured is trained on, as the data set or one of those in `add`.
     """
-    sets, trained = {}, (corpus.name, *(name for name, _ in _parse_added(add)))
-    for name in parse_names(names):
+    trained = (corpus.name, *(name for name, _ in _parse_added(add)))
+    sets: dict[str, tuple[LabeledExample, ...]] = {}
+    for name in dict.fromkeys(parse_names(names)):
         data = load(name)
         if data.split in TRAINED_SPLITS and any(_share_examples(name, other) for other in trained):
             raise not_allowed(
@@ -84,7 +85,8 @@ def load_further_texts(names: str, corpus: TextCorpus, add: str = "") -> dict[st
                 "It has no other split to measure. Measure another set, or train on a slice and measure another one.",
             )
         _check_labels(f"measure {name}", data, corpus)
-        sets[Path(name).name] = _labelled(data)
+        short = Path(name).name
+        sets[name if short in {*sets, *corpus.others} else short] = _labelled(data)
     return sets
 
 
@@ -95,7 +97,7 @@ def load_added_texts(names: str, corpus: TextCorpus, held_out: Sequence[LabeledE
     """
     added: list[AddedTexts] = []
     for name, repeats in _parse_added(names):
-        if name in (corpus.name, *(one.name for one in added)):
+        if any(_is_same_set(name, other) for other in (corpus.name, *(one.name for one in added))):
             raise not_allowed("add", "data sets that are named once", name, f"To repeat one, write {name}*2.")
         data = load_train_split(name)
         _check_labels(f"add {name}", data, corpus)
@@ -123,15 +125,22 @@ def _parse_added(names: str) -> list[tuple[str, int]]:
 def _share_examples(first: str, second: str) -> bool:
     """Whether two names are of one data set, and not of slices of it without a common example."""
     (one, rows), (other, others) = split_slice(first), split_slice(second)
-    if one != other and Path(one).resolve() != Path(other).resolve():
+    if Path(one).resolve() != Path(other).resolve():
         return False
     return rows is None or others is None or not {*rows.rows}.isdisjoint(others.rows)
+
+
+def _is_same_set(first: str, second: str) -> bool:
+    """Whether two names are of the same examples: of one data set, or of the same slice of it."""
+    (one, rows), (other, others) = split_slice(first), split_slice(second)
+    same_rows = (rows and rows.rows) == (others and others.rows)
+    return same_rows and Path(one).resolve() == Path(other).resolve()
 
 
 def _check_labels(argument: str, data: Dataset, corpus: TextCorpus) -> None:
     labels = SCORE if data.task == "regression" else data.label_names
     if labels != corpus.labels:
-        raise not_allowed(argument, f"labeled {', '.join(corpus.labels)}", ", ".join(labels))
+        raise not_allowed(argument, f"labeled {', '.join(corpus.labels)}", ", ".join(labels) or "no labels")
 
 
 def load_train_split(dataset: str, mapping: dict[str, str] | None = None) -> Dataset:
