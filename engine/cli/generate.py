@@ -46,7 +46,9 @@ def generate(
         raise UsageError(f"--prompt: is missing. {EXAMPLE}")
     count, links = options.read_whole("--tokens", tokens, 1), options.read_whole("--top", top, 1)
     number = None if seed is None else options.read_whole("--seed", seed)
-    warmth = options.read_numbers("--temperature", temperature)[0]
+    warmth = options.read_number("--temperature", temperature)
+    if number is None and warmth != 1:
+        raise UsageError("--temperature: has no effect without --seed: the most probable token is taken. Add --seed 1.")
     with output.stdout_reserved(), output.stoppable() as cancel, output.progress_bar("generating") as report:
         check_model(model, Example.kind)
         text = options.read_text("--prompt", prompt)

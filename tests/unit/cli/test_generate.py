@@ -34,6 +34,16 @@ def test_the_text_is_labeled_and_one_sentence_is_said(run: Run) -> None:
     assert done.out.startswith(f"Next token: {first}, {second}, "), "the same distribution as on the page"
     assert f"Entropy: {likely.entropy:.2f} bits." in done.out.replace("\n", " ")
     assert "The prompt is one sentence" in done.out
+    for options, message in (
+        (("--temperature", "0.5"), "--temperature: has no effect without --seed"),
+        (("--seed", "1", "--temperature", "0.5,2"), "--temperature: must be a number, got '0.5,2'"),
+        (("--seed", "1", "--temperature", "hot"), "--temperature: must be a number, got 'hot'"),
+    ):
+        refused = run("generate", "--prompt", "Mary lives in", *options)
+        assert refused.code == 2
+        assert message in refused.err.replace("\n", " ")
+    several = run("significance", "--text", "x", "--rate", "0.05,0.1")
+    assert (several.code, "--rate: must be a number, got '0.05,0.1'" in several.err) == (2, True)
     missing = run("generate")
     assert missing.code == 2
     assert "--prompt: is missing. Example:" in missing.err
