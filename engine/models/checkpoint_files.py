@@ -51,6 +51,8 @@ def read_base_config(folder: Path) -> dict[str, Any]:
         config = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise ExegesisError(f"base: {file} cannot be read as JSON ({error}). Download or save it again.") from error
+    if not isinstance(config, dict):
+        raise ExegesisError(f"base: {file} must be a JSON object, got {type(config).__name__}. Save it again.")
     check_config_sizes(f"base {folder}", config)
     if "auto_map" in config:
         raise ExegesisError(f"base: {folder} asks to run its own code, which is refused. Choose another base.")

@@ -19,8 +19,8 @@ from engine.data.examples import LabeledExample
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.models import catalog, checkpoint_files
 from engine.models.adapters import adapter_for, trained_types
-from engine.models.checkpoint_files import check_vocabulary, weights_sha256
-from engine.models.loading import load_base, load_tokenizer, longest_input, merge_adapter, silence_libraries
+from engine.models.checkpoint_files import weights_sha256
+from engine.models.loading import load_base, longest_input, merge_adapter, read_tokenizer, silence_libraries
 from engine.models.text_adapter import TextAdapter
 from engine.progress import CancelToken, Report, silent
 from engine.training.config import TrainConfig
@@ -65,7 +65,7 @@ class FineTuning(TrainingRecipe[TrainConfig]):
         self.family = checkpoint_files.read_base_config(self.path).get("model_type", "")
         if self.family not in (known := trained_types()):
             raise not_allowed("base", f"of a type that can be fine-tuned: {', '.join(known)}", self.family)
-        check_vocabulary(f"base {config.base}", self.path)
+        self.tokenizer = read_tokenizer(self.path, f"base {config.base}")
         self.out = prepare_output_folder(Path(config.out), self.path)
         self.corpus = read_text_corpus(config.dataset, config.columns)
         self.further = load_further_texts(config.measure, self.corpus, config.add)
@@ -75,7 +75,6 @@ class FineTuning(TrainingRecipe[TrainConfig]):
         self.added = load_added_texts(config.add, self.corpus, measured if config.drop_contained else ())
         self.train_rows = self.first_rows + [row for one in self.added for row in one.rows * one.repeats]
         self.dropped = dropped + sum(one.dropped for one in self.added)
-        self.tokenizer = load_tokenizer(self.path)
         self.max_length = min(config.max_length, longest_input(self.path, self.tokenizer))
         self.kind = KINDS[config.method]
         self.metric = "pearson" if self.regression else "accuracy"

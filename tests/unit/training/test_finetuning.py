@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from engine.errors import Cancelled, ExegesisError, UsageError
 from engine.models import checkpoint_files
@@ -134,6 +135,44 @@ def test_a_base_that_is_not_fine_tuned_or_has_no_tokenizer_is_refused(tiny, toy,
     (bare / "tokenizer.json").unlink()
     with pytest.raises(ExegesisError, match=r"base .*bare: no tokenizer in the folder .*, so every word would be"):
         train(config(str(bare), toy(TWO, 40), tmp_path / "m"))
+
+
+def _without_a_block(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    save_file(
+        {key: w for key, w in weights.items() if "layer.1." not in key}, folder / "model.safetensors", {"format": "pt"}
+    )
+
+
+def _with_another_size(folder: Path) -> None:
+    stated = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(stated | {"intermediate_size": 48}))
+
+
+@pytest.mark.parametrize(
+    ("damage", "match"),
+    [
+        (
+            lambda folder: (folder / "config.json").write_text("[]"),
+            r"base: .*config\.json must be a JSON object, got list",
+        ),
+        (
+            lambda folder: (folder / "config.json").write_text('{"model_type": "bert", "hidden_size": "x"}'),
+            r"base .*hidden_size.* expected int, got str",
+        ),
+        (
+            lambda folder: (folder / "model.safetensors").write_bytes(b"0" * 99),
+            r"base copy: its file of weights \(safetensors\) is damaged",
+        ),
+        (lambda folder: (folder / "tokenizer.json").write_text("x"), r"base .*copy: its tokenizer cannot be read \("),
+        (_without_a_block, r"so bert\.encoder\.layer\.1\.attention\.output\.LayerNorm\.bias would be random"),
+        (_with_another_size, r"so bert\.encoder\.layer\.0\.intermediate\.dense\.bias would be random"),
+    ],
+)
+def test_a_damaged_base_is_named(damage: Any, match: str, tiny, toy, tmp_path: Path) -> None:
+    damage(Path(shutil.copytree(tiny("bert"), tmp_path / "copy")))
+    with pytest.raises(ExegesisError, match=match):
+        train(config(str(tmp_path / "copy"), toy(TWO, 40), tmp_path / "m", epochs=1))
 
 
 @pytest.mark.parametrize("method", ["full", "extracted"])
