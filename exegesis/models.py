@@ -21,6 +21,7 @@ import numpy as np
 
 from engine import runtime
 from engine.errors import ExegesisError, UsageError, excerpt, not_allowed, one_line
+from engine.format import count_text
 from engine.home import home
 from engine.input_kinds import kind_of_model, load_classifier
 from engine.lazy import LazyModule, torch, transformers
@@ -226,8 +227,8 @@ def _check_model(model: Any, companions: Sequence[Any]) -> None:
         )
     if hooks := [hook for part in model.modules() for hook in _hooks(part) if not _is_of_transformers(hook)]:
         raise UsageError(
-            f"model: has {len(hooks)} forward hooks, which a snapshot of its weights leaves out. Remove them, and "
-            "register them again afterwards."
+            f"model: has {count_text(len(hooks), 'forward hook')}, which a snapshot of its weights leaves out. Remove "
+            "hooks before, and register them again afterwards."
         )
     stated = {**config, "architectures": [kind]}
     reads_pictures = config.get("model_type") in catalog.IMAGE_TYPES

@@ -112,7 +112,7 @@ def test_hooks_and_classes_that_a_snapshot_would_leave_out_are_refused(tmp_path:
     tokenizer = transformers.AutoTokenizer.from_pretrained(place)
     model = transformers.BertForSequenceClassification.from_pretrained(place)
     handle = model.classifier.register_forward_hook(lambda _module, _inputs, logits: -logits)
-    with pytest.raises(exegesis.ExegesisError, match=r"model: has 1 forward hooks, which a snapshot .* Remove them"):
+    with pytest.raises(exegesis.ExegesisError, match=r"model: has 1 forward hook, which a snapshot .* Remove hooks"):
         explain(model, TEXT, "random", tokenizer=tokenizer)
     handle.remove()
     explain(model, TEXT, "random", tokenizer=tokenizer)
