@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -59,7 +59,7 @@ def generate(
     if status := result_store().status:
         note(status)
     if as_json:
-        output.print_json(generated.as_json())
+        output.print_json(generated.as_json() | _next_to_json(likely))
         return
     print_generated(generated, likely, "greedy" if number is None else f"sampled with seed {number}", links)
 
@@ -88,6 +88,13 @@ def print_generated(generated: generation.GeneratedText, likely: NextTokens, dec
         print("The prompt is one sentence, which the generated text continues: none can be deleted.")
     for line in _remarks(generated):
         print(line)
+
+
+def _next_to_json(likely: NextTokens) -> dict[str, Any]:
+    """The distribution of the first token; the last label stands for all others together."""
+    pairs = zip(likely.labels, likely.probabilities, strict=True)
+    tokens = [{"token": label, "probability": share} for label, share in pairs]
+    return {"next_tokens": tokens, "next_entropy": likely.entropy}
 
 
 def _remarks(generated: generation.GeneratedText) -> Iterator[str]:

@@ -16,11 +16,15 @@ def test_json_is_the_result_of_the_engine(run: Run) -> None:
     options = ("--model", "tiny-llama", "--prompt", PROMPT, "--tokens", "3", "--method", "random", "--json")
     greedy = json.loads(run("generate", *options).out)
     query = GenerationQuery("tiny-llama", PROMPT, 3, method="random")
-    assert greedy == generate_text(query).as_json()
+    likely = next_tokens("tiny-llama", Prompt(PROMPT))
+    own = {"next_entropy": likely.entropy, "next_tokens": [
+        {"token": label, "probability": share} for label, share in zip(likely.labels, likely.probabilities, strict=True)
+    ]}  # fmt: skip
+    assert greedy == generate_text(query).as_json() | own
     assert [len(step["scores"]) for step in greedy["steps"]] == [len(greedy["tokens"]) - back for back in (2, 1, 0)]
     sampled = json.loads(run("generate", *options, "--seed", "5", "--temperature", "3").out)
     again = GenerationQuery("tiny-llama", PROMPT, 3, 5, 3.0, "random")
-    assert sampled == generate_text(again).as_json()
+    assert sampled == generate_text(again).as_json() | own
     assert sampled["generated"] != greedy["generated"]
 
 
