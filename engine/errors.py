@@ -56,6 +56,6 @@ def one_line(error: BaseException) -> str:
 
 
 def excerpt(value: object, limit: int = 80) -> str:
-    """`repr(value)`, cut so that an error stays one line."""
-    text = repr(value).replace("\n", " ")
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+    """`repr(value)` without its middle, so that an error stays one line and names the file at the end of a path."""
+    text, end = repr(value).replace("\n", " "), limit // 2
+    return text if len(text) <= limit else f"{text[: limit - end - 1]}…{text[-end:]}"

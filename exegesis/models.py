@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,21 +21,24 @@ import numpy as np
 
 from engine import runtime
 from engine.errors import ExegesisError, UsageError, excerpt, not_allowed, one_line
+from engine.format import count_text
 from engine.home import home
 from engine.input_kinds import kind_of_model, load_classifier
 from engine.lazy import LazyModule, torch, transformers
 from engine.models import adapters, catalog, checkpoint_files
 from engine.models.causal import CausalModel
 from engine.models.classifier import AnyClassifier
+from engine.models.label_prompts import split_prompts, with_prompts
 from engine.request import DTYPES, Example, Picture
 from engine.vision.adapters import image_adapter_for
 from engine.vision.classifier import ImageClassifier
 from engine.vision.picture import PictureBatch
 
 if TYPE_CHECKING:
-    from engine.models import loading
-else:
+    from engine.models import loading, picture_text
+else:  # they load torch
     loading = LazyModule("engine.models.loading")
+    picture_text = LazyModule("engine.models.picture_text")
 
 FOLDER = "snapshots"
 MOST_SNAPSHOTS = 8
@@ -45,6 +48,8 @@ OWN_CLASSES = ("transformers.", "torch.", "engine.models.")
 """Packages of the classes that a snapshot is loaded as."""
 PROBES = ("A short sentence.", "Nothing in this one is shorter than it was before, or is it?")
 """Texts on which a loaded model and its snapshot must agree."""
+PROBE_LABELS = "a cat, a dog"
+"""Labels with which a zero-shot model and its snapshot must agree."""
 LOGIT_TOLERANCES = {"float32": 1e-3, "bfloat16": 0.15, "float16": 0.03, "float64": 1e-3}
 """By precision, how far the logits may differ, as a share of the largest one: attention rounds in several ways."""
 ALLOWED = "a name, a folder or a loaded transformers model"
@@ -62,17 +67,18 @@ def wrap(model: Any, tokenizer: Any = None, *, processor: Any = None) -> str:
         A classifier, causal language model or vision transformer of a supported family, in any mode, on any device.
     tokenizer : transformers.PreTrainedTokenizerFast, optional
         The tokenizer of a text model.
-    processor : transformers.BaseImageProcessor, optional
-        The image processor of an image model. It can also be given as `tokenizer`.
+    processor : transformers.BaseImageProcessor or transformers.ProcessorMixin, optional
+        The image processor of an image model; of CLIP and SigLIP the processor with the tokenizer. It can also be given
+        as `tokenizer`.
 
     Errors: another family, no tokenizer or processor, an unmerged adapter, quantized weights, and a model that computes
     something else than its weights and its config say.
     """
-    companion = processor if tokenizer is None else tokenizer
-    _check_model(model, companion)
+    companions = [one for one in (tokenizer, processor) if one is not None]
+    _check_model(model, companions)
     place = home() / FOLDER
     try:
-        folder = str(_store(model, companion, place))
+        folder = str(_store(model, companions, place))
     except OSError as error:
         raise ExegesisError(
             f"model: its snapshot cannot be written to {place} ({error.strerror or error}). Free space there, or set "
@@ -88,19 +94,27 @@ def _check_snapshot(model: Any, folder: str) -> None:
     An attribute that is no weight, such as another activation function, is not in the snapshot.
     """
     precision = default_dtype(model)
-    with runtime.turn(), torch.inference_mode(), _evaluating(model):
-        snapshot = load_classifier(kind_of_model(folder), folder, precision, runtime.device())
-        for probe in _probes(snapshot):
-            batch = snapshot.collate([snapshot.encode(probe)])
-            expected = snapshot.next_logits(batch) if isinstance(snapshot, CausalModel) else snapshot.logits(batch)
-            logits = _own_logits(model, batch).to(expected)
-            tolerance = LOGIT_TOLERANCES[precision] * float(expected.abs().max())
-            if not torch.allclose(logits, expected, rtol=0.0, atol=tolerance, equal_nan=True):
-                raise UsageError(
-                    "model: on a short input its logits differ from those of the same weights and config by up to "
-                    f"{float((logits - expected).abs().max()):.2g}. Something else was changed, such as an activation "
-                    "function, and a snapshot would leave that out. Load the model again, and change only weights."
-                )
+    name = with_prompts(folder, PROBE_LABELS) if catalog.needs_labels(folder) else folder
+    with runtime.turn():
+        snapshot = load_classifier(kind_of_model(name), name, precision, runtime.device())
+        # What inference mode creates, such as weights of a new precision or a module's buffers, has no gradients after.
+        with torch.no_grad(), _evaluating(model):
+            _compare_logits(model, snapshot, LOGIT_TOLERANCES[precision])
+
+
+def _compare_logits(model: Any, snapshot: AnyClassifier, tolerance: float) -> None:
+    """Refuse logits that differ by more than a share `tolerance` of the largest one."""
+    for probe in _probes(snapshot):
+        batch = snapshot.collate([snapshot.encode(probe)])
+        expected = snapshot.next_logits(batch) if isinstance(snapshot, CausalModel) else snapshot.logits(batch)
+        logits = _own_logits(model, snapshot.id, batch).to(expected)
+        most = tolerance * float(expected.nan_to_num().abs().max())
+        if not torch.allclose(logits, expected, rtol=0.0, atol=most, equal_nan=True):
+            raise UsageError(
+                "model: on a short input its logits differ from those of the same weights and config by up to "
+                f"{float((logits - expected).abs().max()):.2g}. Something else was changed, such as an activation "
+                "function, and a snapshot would leave that out. Load the model again, and change only weights."
+            )
 
 
 def _probes(snapshot: AnyClassifier) -> list[Example | Picture]:
@@ -110,15 +124,29 @@ def _probes(snapshot: AnyClassifier) -> list[Example | Picture]:
     return [Picture((levels * step % 256).astype(np.uint8)) for step in (1, 7)]
 
 
-def _own_logits(model: Any, batch: Any) -> torch.Tensor:
-    """The model's own logits of an unpadded batch of one input; of a language model those of the next token."""
-    pictures = isinstance(batch, PictureBatch)
-    inputs = {"pixel_values": batch.pictures.to(model.dtype)} if pictures else {"input_ids": batch.ids}
+def _own_logits(model: Any, snapshot: str, batch: Any) -> torch.Tensor:
+    """The model's own logits of an unpadded batch of one input; of a language model those of the next token.
+
+    `snapshot`: its name, with the labels of a zero-shot model.
+    """
+    values = batch.pictures.to(model.dtype) if isinstance(batch, PictureBatch) else batch.ids
+    folder, prompts = split_prompts(snapshot)
     try:
-        logits = model(**{name: values.to(model.device) for name, values in inputs.items()}, return_dict=True).logits
+        if prompts is not None:
+            return _own_similarities(model, Path(folder), values.to(model.device), prompts.labels)
+        inputs = {"pixel_values" if isinstance(batch, PictureBatch) else "input_ids": values.to(model.device)}
+        logits = model(**inputs, return_dict=True).logits
     except Exception as error:  # of anybody's changes
         raise UsageError(f"model: fails on a short input ({one_line(error)}). Pass a model that runs.") from error
     return logits if logits.ndim == 2 else logits[:, -1]
+
+
+def _own_similarities(model: Any, folder: Path, pictures: torch.Tensor, labels: Sequence[str]) -> torch.Tensor:
+    """The scaled similarities of pictures with labels by a zero-shot model."""
+    towers = picture_text.Towers(model, loading.load_tokenizer(folder))
+    vectors = model.get_image_features(pixel_values=pictures).pooler_output
+    logits = towers.scale * vectors / vectors.norm(dim=-1, keepdim=True) @ towers.text_vectors(labels).T
+    return logits if towers.bias is None else logits + towers.bias
 
 
 @contextlib.contextmanager
@@ -133,17 +161,18 @@ def _evaluating(model: Any) -> Iterator[None]:
             part.training = training
 
 
-def _store(model: Any, companion: Any, place: Path) -> Path:
+def _store(model: Any, companions: Sequence[Any], place: Path) -> Path:
     """The folder of the snapshot, written if it is not there."""
     place.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".snapshot-", dir=place) as work, _unchanged_config(model):
         draft = Path(work) / "model"
-        _write_settings(model, companion, draft)
+        _write_settings(model, companions, draft)
         name = type(model).__name__
         folder = place / f"{name}-{_digest(model, draft)[:DIGEST_CHARACTERS]}"
         if not folder.is_dir():
             with loading.silence_libraries():
                 model.save_pretrained(str(draft))
+            _state_labels(model, draft)
             with contextlib.suppress(OSError):  # written by another process meanwhile
                 os.replace(draft, folder)
     os.utime(folder)
@@ -177,7 +206,7 @@ def _is_model(model: Any) -> bool:
     return not isinstance(model, str | os.PathLike) and isinstance(model, transformers.PreTrainedModel)
 
 
-def _check_model(model: Any, companion: Any) -> None:
+def _check_model(model: Any, companions: Sequence[Any]) -> None:
     """Refuse what cannot be stored as it is, before anything is written."""
     if hasattr(model, "merge_and_unload"):
         raise UsageError("model: is a PEFT model with an unmerged adapter. Pass model.merge_and_unload().")
@@ -198,8 +227,8 @@ def _check_model(model: Any, companion: Any) -> None:
         )
     if hooks := [hook for part in model.modules() for hook in _hooks(part) if not _is_of_transformers(hook)]:
         raise UsageError(
-            f"model: has {len(hooks)} forward hooks, which a snapshot of its weights leaves out. Remove them, and "
-            "register them again afterwards."
+            f"model: has {count_text(len(hooks), 'forward hook')}, which a snapshot of its weights leaves out. Remove "
+            "hooks before, and register them again afterwards."
         )
     stated = {**config, "architectures": [kind]}
     reads_pictures = config.get("model_type") in catalog.IMAGE_TYPES
@@ -207,10 +236,24 @@ def _check_model(model: Any, companion: Any) -> None:
         image_adapter_for(config["model_type"], [kind], kind)
     elif adapters.causal_adapter(stated) is None:
         adapters.adapter_of_config(stated, kind)
-    if not hasattr(companion, "save_pretrained"):
-        name, maker = ("processor", "AutoImageProcessor") if reads_pictures else ("tokenizer", "AutoTokenizer")
-        got = "is missing" if companion is None else f"cannot be saved, got {excerpt(companion)}"
-        raise UsageError(f"{name}: {got}; a {kind} needs it. Pass {name}={maker}.from_pretrained(...).")
+    _check_companions(kind, companions, reads_pictures, not reads_pictures or catalog.matches_pictures(stated))
+
+
+def _check_companions(kind: str, companions: Sequence[Any], reads_pictures: bool, reads_texts: bool) -> None:
+    """Refuse a model without its tokenizer or processor, where an empty one would be read in its place."""
+    name = "processor" if reads_pictures else "tokenizer"
+    maker = "AutoTokenizer" if not reads_pictures else "AutoProcessor" if reads_texts else "AutoImageProcessor"
+    strange = [one for one in companions if not hasattr(one, "save_pretrained")]
+    tokenizers = [getattr(one, "tokenizer", one) for one in companions]
+    if not companions:
+        got = "is missing"
+    elif strange:
+        got = f"cannot be saved, got {excerpt(strange[0])}"
+    elif reads_texts and not any(isinstance(one, transformers.PreTrainedTokenizerBase) for one in tokenizers):
+        got = f"{type(companions[0]).__name__} has no tokenizer"
+    else:
+        return
+    raise UsageError(f"{name}: {got}; a {kind} needs it. Pass {name}={maker}.from_pretrained(...).")
 
 
 def _is_restored(part: Any) -> bool:
@@ -227,17 +270,28 @@ def _is_of_transformers(hook: Any) -> bool:
     return str(getattr(hook, "__module__", "")).startswith("transformers.")
 
 
-def _write_settings(model: Any, companion: Any, folder: Path) -> None:
+def _write_settings(model: Any, companions: Sequence[Any], folder: Path) -> None:
     """Write all but the weights."""
-    companion.save_pretrained(str(folder))
+    for one in companions:
+        one.save_pretrained(str(folder))
     model.config.architectures, model.config.dtype = [type(model).__name__], str(model.dtype).removeprefix("torch.")
     model.config.save_pretrained(str(folder))
+    _state_labels(model, folder)
     # In Transformers 5 a processor may be stored under a name that our reader of checkpoints does not look for.
     stored = folder / "processor_config.json"
     if stored.is_file() and not (folder / checkpoint_files.PROCESSOR).is_file():
         stated = json.loads(stored.read_text(encoding="utf-8"))
         own = stated.get("image_processor", stated)
         (folder / checkpoint_files.PROCESSOR).write_text(json.dumps(own), encoding="utf-8")
+
+
+def _state_labels(model: Any, folder: Path) -> None:
+    """State the number of classes where transformers leaves it out though it is not the family's own: BART has 3."""
+    file = folder / "config.json"
+    stated = json.loads(file.read_text(encoding="utf-8"))
+    if "id2label" not in stated and model.config.num_labels != type(model.config)().num_labels:
+        stated["id2label"] = model.config.id2label
+        file.write_text(json.dumps(stated, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
 @contextlib.contextmanager

@@ -92,7 +92,7 @@ def counterfactuals(
         if typed is not None
     }
     chosen |= {} if masked_model is None else {"masked_model": masked_model}
-    score = None if threshold is None else options.read_numbers("--threshold", threshold)[0]
+    score = None if threshold is None else options.read_number("--threshold", threshold)
     file = rows_file(out)
     with output.stdout_reserved():
         source = read_input(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -46,7 +46,9 @@ def generate(
         raise UsageError(f"--prompt: is missing. {EXAMPLE}")
     count, links = options.read_whole("--tokens", tokens, 1), options.read_whole("--top", top, 1)
     number = None if seed is None else options.read_whole("--seed", seed)
-    warmth = options.read_numbers("--temperature", temperature)[0]
+    warmth = options.read_number("--temperature", temperature)
+    if number is None and warmth != 1:
+        raise UsageError("--temperature: has no effect without --seed: the most probable token is taken. Add --seed 1.")
     with output.stdout_reserved(), output.stoppable() as cancel, output.progress_bar("generating") as report:
         check_model(model, Example.kind)
         text = options.read_text("--prompt", prompt)
@@ -57,7 +59,7 @@ def generate(
     if status := result_store().status:
         note(status)
     if as_json:
-        output.print_json(generated.as_json())
+        output.print_json(generated.as_json() | _next_to_json(likely))
         return
     print_generated(generated, likely, "greedy" if number is None else f"sampled with seed {number}", links)
 
@@ -86,6 +88,13 @@ def print_generated(generated: generation.GeneratedText, likely: NextTokens, dec
         print("The prompt is one sentence, which the generated text continues: none can be deleted.")
     for line in _remarks(generated):
         print(line)
+
+
+def _next_to_json(likely: NextTokens) -> dict[str, Any]:
+    """The distribution of the first token; the last label stands for all others together."""
+    pairs = zip(likely.labels, likely.probabilities, strict=True)
+    tokens = [{"token": label, "probability": share} for label, share in pairs]
+    return {"next_tokens": tokens, "next_entropy": likely.entropy}
 
 
 def _remarks(generated: generation.GeneratedText) -> Iterator[str]:

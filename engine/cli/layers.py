@@ -100,7 +100,7 @@ def patch(
     count = options.read_whole("--top", top, 1)
     query = patching.PatchQuery(
         model, example, None if corrupted is None else options.read_text("--corrupted", corrupted), corruption,
-        _read_positions(tokens), site, metric, target, contrast, options.read_numbers("--noise", noise)[0],
+        _read_positions(tokens), site, metric, target, contrast, options.read_number("--noise", noise),
         options.read_whole("--seed", seed),
         None if corrupted_pair is None else options.read_text("--corrupted-pair", corrupted_pair), dtype=dtype,
     )  # fmt: skip
@@ -125,7 +125,7 @@ def show_routes(
 ) -> None:
     """Show the tokens and heads that the prediction is written from (information flow routes)."""
     example = _read_example("routes", model, text, text_pair)
-    least, count = options.read_numbers("--threshold", threshold)[0], options.read_whole("--top", top, 1)
+    least, count = options.read_number("--threshold", threshold), options.read_whole("--top", top, 1)
     if not 0 <= least <= 1:
         raise not_allowed("--threshold", "a number from 0 to 1", threshold)
     with _running("following routes"):

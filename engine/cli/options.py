@@ -84,12 +84,20 @@ def read_id(value: str) -> int:
 def read_numbers(option: str, value: str) -> list[float]:
     """Numbers between commas."""
     try:
-        numbers = [float(part) for part in value.split(",")]
+        return [read_number(option, part) for part in value.split(",")]
+    except UsageError:
+        raise not_allowed(option, "comma-separated numbers", value) from None
+
+
+def read_number(option: str, value: str) -> float:
+    """A single number."""
+    try:
+        number = float(value)
     except ValueError:
-        numbers = [math.nan]
-    if not all(map(math.isfinite, numbers)):
-        raise not_allowed(option, "comma-separated numbers", value)
-    return numbers
+        number = math.nan
+    if not math.isfinite(number):
+        raise not_allowed(option, "a number", value)
+    return number
 
 
 def read_size(option: str, value: str) -> int:

@@ -94,7 +94,7 @@ def significance(
         return
     if text is None and image is None and dataset is None and prompt is None:
         raise UsageError("significance: needs an input. Add --text '...', --prompt '...', --image FILE or --simulate.")
-    level = options.read_numbers("--rate", rate)[0]
+    level = options.read_number("--rate", rate)
     check_choices(level, alternative, control)
     given = InputOptions(
         "significance", model, text, text_pair, image, dataset, index, split, None, prompt, target, contrast, chat

@@ -17,6 +17,7 @@ from engine.cli.options import (
     read_id,
     read_json_file,
     read_names,
+    read_number,
     read_numbers,
     read_pairs,
     read_whole,
@@ -490,7 +491,7 @@ def _read_strengths(methods: str, strength: str, default: float) -> dict[str, fl
 
 
 def _read_distance(option: str, value: str) -> float:
-    [number, *more] = read_numbers(option, value)
-    if more or number < 0:
+    number = read_number(option, value)
+    if number < 0:
         raise not_allowed(option, "a number of at least 0", value)
     return number

@@ -51,7 +51,18 @@ def adapter_of_config(config: Mapping[str, Any], where: str) -> TextAdapter:
     other = (
         [OTHER_ADAPTERS[str(name)] for name in names if str(name) in OTHER_ADAPTERS] if isinstance(names, list) else []
     )
-    return other[0] if other else adapter_for(str(config.get("model_type", "")), where).configured(config)
+    return other[0] if other else adapter_of_base(config, where)
+
+
+def adapter_of_base(config: Mapping[str, Any], where: str) -> TextAdapter:
+    """The adapter of what `exegesis train` makes of a base, by the base's config.json; its architecture is left out."""
+    return adapter_for(str(config.get("model_type", "")), where).configured(config)
+
+
+def trained_types() -> list[str]:
+    """List the `model_type`s of bases that `exegesis train` trains."""
+    plugins.load("models")
+    return sorted(ADAPTERS)
 
 
 def adapter_for(model_type: str, where: str) -> TextAdapter:

@@ -20,6 +20,7 @@ from engine.models.checkpoint_files import (
     check_config_sizes,
     check_safetensors,
     file_sha256,
+    has_vocabulary,
     read_json,
     revision_files,
 )
@@ -83,8 +84,7 @@ class ModelSource:
     @property
     def tokenizer(self) -> Path:
         """Folder of the tokenizer: its own, else the base's."""
-        own = any(self.folder.glob("tokenizer*")) or any(self.folder.glob("vocab*"))
-        return self.folder if own or self.base is None else self.base
+        return self.folder if self.base is None or has_vocabulary(self.folder) else self.base
 
 
 def embedded_models() -> list[str]:

@@ -19,6 +19,8 @@ PROCESSOR = "preprocessor_config.json"
 NESTED_PROCESSOR = ("processor_config.json", "image_processor")
 """File, and its part with the preprocessing of pictures, of a model that reads texts too."""
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
+VOCABULARIES = ("tokenizer.json", "vocab*", "*.model")
+"""Files with the vocabulary of a tokenizer. Without any, transformers makes one that reads every word as unknown."""
 MAX_SIZE, MAX_SIZES = 10_000_000, {"layer": 1_000, "label": 100_000}
 """Largest sizes allowed in a config.json: in general, and by a part of the name."""
 IS_SIZE = re.compile(r"^(n|num|d|max)_|_(size|dim|length|layers?|heads?)$|^dim$|channels|positions|embeddings|layers")
@@ -49,6 +51,8 @@ def read_base_config(folder: Path) -> dict[str, Any]:
         config = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise ExegesisError(f"base: {file} cannot be read as JSON ({error}). Download or save it again.") from error
+    if not isinstance(config, dict):
+        raise ExegesisError(f"base: {file} must be a JSON object, got {type(config).__name__}. Save it again.")
     check_config_sizes(f"base {folder}", config)
     if "auto_map" in config:
         raise ExegesisError(f"base: {folder} asks to run its own code, which is refused. Choose another base.")
@@ -87,6 +91,20 @@ def check_safetensors(model: str, folder: Path, wanted: str) -> None:
             "Save it again with save_pretrained(..., safe_serialization=True)."
         )
     raise ExegesisError(f"model {model}: no weights ({wanted}) in the folder. Download or save it again.")
+
+
+def has_vocabulary(folder: Path) -> bool:
+    """Whether a folder holds the vocabulary of a tokenizer."""
+    return any(any(folder.glob(pattern)) for pattern in VOCABULARIES)
+
+
+def check_vocabulary(where: str, folder: Path) -> None:
+    """Refuse a folder without a tokenizer. `where`: which checkpoint, for the error."""
+    if not has_vocabulary(folder):
+        raise ExegesisError(
+            f"{where}: no tokenizer in the folder ({', '.join(VOCABULARIES)}), so every word would be unknown. Save it "
+            "there with the tokenizer's save_pretrained."
+        )
 
 
 def read_json(model: str, file: Path) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from engine import runtime
 from engine.errors import ExegesisError, excerpt, not_allowed, panics_told
 from engine.lazy import peft
 from engine.models import catalog, checkpoint_files, picture_text, sandbox
-from engine.models.adapters import ADAPTERS, CAUSAL_ADAPTERS, adapter_of_config, causal_adapter
+from engine.models.adapters import ADAPTERS, CAUSAL_ADAPTERS, adapter_of_base, adapter_of_config, causal_adapter
 from engine.models.causal import CausalModel
 from engine.models.label_prompts import base_name
 from engine.models.own_attention import route_attention
@@ -149,10 +149,10 @@ def load(source: catalog.ModelSource, revision: str, dtype: torch.dtype, device:
         return picture_text.label_classifier(_load_towers(source, pictures.adapter, dtype, device), pictures)
     catalog.check_text_model(source.id, config)
     causal = None if source.base else causal_adapter(config)
-    adapter = causal or adapter_of_config(config, source.id)
+    adapter = causal or (adapter_of_base if source.base else adapter_of_config)(config, source.id)
     with silence_libraries(), loading_errors(source.id):
         module, labels = _load_adapted(source) if source.base else _load_checkpoint(source, adapter, config)
-        tokenizer = _load_tokenizer(source)
+        tokenizer = read_tokenizer(source.tokenizer, f"model {source.id}")
     if not tokenizer.is_fast:
         raise ExegesisError(f"model {source.id}: no fast tokenizer (tokenizer.json), so no character offsets.")
     module = module.to(device=device, dtype=dtype).eval().requires_grad_(False)
@@ -216,7 +216,7 @@ def _towers(
     """As `_load_towers`; the last one stays loaded until its files, whose `revision` this is, change."""
     module, _ = load_complete(getattr(transformers, architecture), source)
     module = module.to(device=device, dtype=dtype).eval().requires_grad_(False)
-    return picture_text.Towers(module, _load_tokenizer(source))
+    return picture_text.Towers(module, read_tokenizer(source.tokenizer, f"model {source.id}"))
 
 
 _IMAGE_MODELS = ModelCache(load_image, "image")
@@ -269,13 +269,15 @@ def _load_adapted(source: catalog.ModelSource) -> tuple[Any, tuple[str, ...]]:
     return merge_adapter(base, source.folder), labels
 
 
-def _load_tokenizer(source: catalog.ModelSource) -> Any:
+def read_tokenizer(folder: Path, where: str) -> Any:
+    """As `load_tokenizer`. `where`: whose it is, for the error. Errors: there is none, or it is damaged."""
+    checkpoint_files.check_vocabulary(where, folder)
     try:
         with panics_told("tokenizer.json"):
-            return load_tokenizer(source.tokenizer)
+            return load_tokenizer(folder)
     except Exception as error:
         raise ExegesisError(
-            f"model {source.id}: its tokenizer cannot be read ({type(error).__name__}: {excerpt(str(error), 200)}). "
+            f"{where}: its tokenizer cannot be read ({type(error).__name__}: {excerpt(str(error), 200)}). "
             "Save it beside the model with its save_pretrained."
         ) from error
 
@@ -302,7 +304,10 @@ def classifier_class(adapter: TextAdapter) -> Any:
 
 
 def load_base(path: Path, labels: tuple[str, ...], regression: bool = False) -> torch.nn.Module:
-    """Load a base in float32 with a head of one logit per label, or a single one for regression."""
+    """Load a base in float32 with a head of one logit per label, or a single one for regression.
+
+    Errors: pickles, damaged files, and blocks that the weights lack or have in another size: they would be random.
+    """
     family = checkpoint_files.read_base_config(path).get("model_type", "")
     if not any(path.glob("*.safetensors")):
         raise ExegesisError(
@@ -311,9 +316,10 @@ def load_base(path: Path, labels: tuple[str, ...], regression: bool = False) -> 
         )
     labels = ("score",) if regression else labels
     kind = CLASSIFIERS.get(family, transformers.AutoModelForSequenceClassification)
-    with silence_libraries():
-        module = kind.from_pretrained(
+    with silence_libraries(), loading_errors(path.name, "base"):
+        module, report = kind.from_pretrained(
             str(path),
+            output_loading_info=True,
             num_labels=len(labels),
             problem_type="regression" if regression else "single_label_classification",
             use_safetensors=True,
@@ -322,6 +328,13 @@ def load_base(path: Path, labels: tuple[str, ...], regression: bool = False) -> 
             attn_implementation=ADAPTERS[family].attention if family in ADAPTERS else "sdpa",
             dtype=torch.float32,
             **label_names(labels),
+        )
+    strange = [*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])]
+    blocks = f"{ADAPTERS[family].blocks}." if family in ADAPTERS else ""
+    if blocks and (random := sorted(key for key in strange if key.startswith(blocks))):
+        raise ExegesisError(
+            f"base {path.name}: its weights do not match its config.json, so {random[0]} would be random. Download or "
+            "save it again."
         )
     if module.config.pad_token_id is None:
         module.config.pad_token_id = module.config.eos_token_id
@@ -354,7 +367,8 @@ def load_tokenizer(path: Path) -> Any:
 def longest_input(path: Path, tokenizer: Any) -> int:
     """Maximum number of input tokens of a model, without reading its weights."""
     adapter = adapter_of_config(checkpoint_files.read_base_config(path), str(path))
-    config = transformers.AutoConfig.from_pretrained(str(path), trust_remote_code=False)
+    with loading_errors(path.name, "base"):
+        config = transformers.AutoConfig.from_pretrained(str(path), trust_remote_code=False)
     return adapter.longest_input(config, tokenizer)
 
 
@@ -375,18 +389,18 @@ def silence_libraries() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def loading_errors(model: str) -> Iterator[None]:
-    """Convert library errors about damaged or inconsistent files to one sentence."""
+def loading_errors(name: str, role: str = "model") -> Iterator[None]:
+    """Convert library errors about damaged or inconsistent files to one sentence. `role`: model or base."""
     try:
         yield
     except (ExegesisError, MemoryError, torch.OutOfMemoryError):
         raise
     except SafetensorError as error:
         raise ExegesisError(
-            f"model {model}: its file of weights (safetensors) is damaged ({error}). Download or save it again."
+            f"{role} {name}: its file of weights (safetensors) is damaged ({error}). Download or save it again."
         ) from error
     except Exception as error:
         raise ExegesisError(
-            f"model {model}: its weights do not match its config.json, or it is invalid "
+            f"{role} {name}: its weights do not match its config.json, or it is invalid "
             f"({type(error).__name__}: {excerpt(str(error), 200)}). Download or save it again."
         ) from error

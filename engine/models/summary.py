@@ -26,7 +26,7 @@ from engine.data.tasks import (
 from engine.errors import ExegesisError, excerpt
 from engine.lazy import transformers
 from engine.models import catalog
-from engine.models.adapters import adapter_for, adapter_of_config, causal_adapter
+from engine.models.adapters import adapter_for, adapter_of_base, adapter_of_config, causal_adapter
 from engine.models.chance import ModelAccuracy
 from engine.models.label_prompts import base_name
 from engine.models.text_adapter import TextAdapter
@@ -76,7 +76,7 @@ def model_size(model: str) -> ModelSize:
     elif kind in catalog.IMAGE_TYPES:
         architecture = image_adapter_for(kind, config.get("architectures") or [], source.id).family
     else:
-        architecture = adapter_of_config(config, source.id).family
+        architecture = (adapter_of_base if source.base else adapter_of_config)(config, source.id).family
     return ModelSize(sum(counts.values()), blocks, heads, architecture)
 
 

@@ -10,16 +10,17 @@ from typing import Any
 
 import peft
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors import safe_open
+from safetensors.torch import save_file
 from transformers.pytorch_utils import Conv1D
 
 from engine.data.datasets import registered_name
 from engine.data.examples import LabeledExample
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.models import catalog, checkpoint_files
-from engine.models.adapters import adapter_for
+from engine.models.adapters import adapter_for, trained_types
 from engine.models.checkpoint_files import weights_sha256
-from engine.models.loading import load_base, load_tokenizer, longest_input, merge_adapter, silence_libraries
+from engine.models.loading import load_base, longest_input, merge_adapter, read_tokenizer, silence_libraries
 from engine.models.text_adapter import TextAdapter
 from engine.progress import CancelToken, Report, silent
 from engine.training.config import TrainConfig
@@ -61,6 +62,10 @@ class FineTuning(TrainingRecipe[TrainConfig]):
             raise not_allowed("head", f"full with the method {config.method}", config.head, "Or add --method lora.")
         self.config, self.as_adapter = config, config.method != "full"
         self.path = catalog.locate_base(config.base)
+        self.family = checkpoint_files.read_base_config(self.path).get("model_type", "")
+        if self.family not in (known := trained_types()):
+            raise not_allowed("base", f"of a type that can be fine-tuned: {', '.join(known)}", self.family)
+        self.tokenizer = read_tokenizer(self.path, f"base {config.base}")
         self.out = prepare_output_folder(Path(config.out), self.path)
         self.corpus = read_text_corpus(config.dataset, config.columns)
         self.further = load_further_texts(config.measure, self.corpus, config.add)
@@ -70,8 +75,6 @@ class FineTuning(TrainingRecipe[TrainConfig]):
         self.added = load_added_texts(config.add, self.corpus, measured if config.drop_contained else ())
         self.train_rows = self.first_rows + [row for one in self.added for row in one.rows * one.repeats]
         self.dropped = dropped + sum(one.dropped for one in self.added)
-        self.family = checkpoint_files.read_base_config(self.path).get("model_type", "")
-        self.tokenizer = load_tokenizer(self.path)
         self.max_length = min(config.max_length, longest_input(self.path, self.tokenizer))
         self.kind = KINDS[config.method]
         self.metric = "pearson" if self.regression else "accuracy"
@@ -167,18 +170,27 @@ def add_lora(module: torch.nn.Module, family: str, config: TrainConfig, base: Pa
 def _split_head(module: torch.nn.Module, adapter: TextAdapter, base: Path) -> tuple[list[str], list[str]]:
     """Split the head into linear layers that can learn by LoRA and modules that are stored whole, as the last one is.
 
-    The weights of the layers must come from the base: an adapter does not store new ones.
+    The weights of the layers must come from the base: an adapter does not store new ones. Nor may the name of a layer
+    end as that of a module that is stored whole, by which peft would store both (DistilBERT).
     """
     *inner, last = adapter.head
     starts = tuple(f"{name}." for name in inner)
     parts = {name: part for name, part in module.named_modules() if f"{name}.".startswith(starts)}
     layers = [name for name, part in parts.items() if isinstance(part, LINEAR)]
-    stored = {key for file in base.glob("*.safetensors") for key in load_file(file)}
+    stored = {key for file in base.glob("*.safetensors") for key in _tensor_names(file)}
     weights = {f"{name}.weight" for name in layers}
     if not layers or not weights <= stored | {f"{adapter.backbone}.{key}" for key in stored}:
         raise not_allowed("head", f"full, as {base.name} stores no layer of a head before the last", "lora")
     others = [name for name, part in parts.items() if name not in layers and list(part.parameters(recurse=False))]
-    return layers, [*others, last]
+    saved = [*others, last]
+    if unclear := [name for name in layers if name.endswith(tuple(saved))]:
+        raise not_allowed("head", f"full, as {unclear[0]} and {last} of a {adapter.family} are stored together", "lora")
+    return layers, saved
+
+
+def _tensor_names(file: Path) -> list[str]:
+    with safe_open(file, framework="pt") as weights:
+        return list(weights.keys())
 
 
 def extract_lora(trained: torch.nn.Module, base: torch.nn.Module, family: str, config: TrainConfig) -> torch.nn.Module:

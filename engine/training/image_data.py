@@ -62,7 +62,7 @@ def load_further_images(names: str, corpus: ImageCorpus) -> dict[str, ImageDatas
     Errors: what would be measured is trained on.
     """
     sets: dict[str, ImageDataset] = {}
-    for name in parse_names(names):
+    for name in dict.fromkeys(parse_names(names)):
         data = load_images(name)
         refuse_trained_set(name, data, [corpus.name], corpus.train.revision)
         if data.label_names != corpus.labels:

@@ -28,16 +28,16 @@ def refuse_trained_set(name: str, data: Dataset | ImageDataset, trained: Iterabl
 
 
 def measured_name(name: str, taken: Collection[str]) -> str:
-    """The name of a measured data set among the scores: of a file its own name. Errors: it is taken."""
-    short = Path(name).name
-    if short in taken:
-        raise not_allowed("measure", "data sets with different names", name, f"{short} is measured already. Rename it.")
-    return short
+    """The name of a measured data set among the scores: of a file its own name, or all of its path if that is taken."""
+    for chosen in (Path(name).name, name):
+        if chosen not in taken:
+            return chosen
+    raise not_allowed("measure", "data sets with different names", name, f"{name} is measured already. Rename it.")
 
 
 def _share(first: str, second: str) -> bool:
     """Whether two names are of one data set, and not of slices of it without a common example."""
     (one, rows), (other, others) = split_slice(first), split_slice(second)
-    if one != other and Path(one).resolve() != Path(other).resolve():
+    if Path(one).resolve() != Path(other).resolve():
         return False
     return rows is None or others is None or not {*rows.rows}.isdisjoint(others.rows)

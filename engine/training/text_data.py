@@ -17,7 +17,7 @@ from engine.data.datasets import EMBEDDED, dataset_card, load, registered_name
 from engine.data.examples import Dataset, LabeledExample
 from engine.data.generation import SPLIT_SIZES, GeneratedExamples
 from engine.data.registry import parse_names
-from engine.data.slices import whole_name
+from engine.data.slices import split_slice, whole_name
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.models.text_adapter import TextAdapter
 from engine.models.text_classifier import tokenize
@@ -72,9 +72,9 @@ def load_further_texts(names: str, corpus: TextCorpus, add: str = "") -> dict[st
 
     Errors: what would be measured is trained on, as the data set or one of those in `add`.
     """
-    sets: dict[str, tuple[LabeledExample, ...]] = {}
     trained = (corpus.name, *(name for name, _ in _parse_added(add)))
-    for name in parse_names(names):
+    sets: dict[str, tuple[LabeledExample, ...]] = {}
+    for name in dict.fromkeys(parse_names(names)):
         data = load(name)
         refuse_trained_set(name, data, trained, corpus.revision)
         _check_labels(f"measure {name}", data, corpus)
@@ -91,7 +91,7 @@ def load_added_texts(names: str, corpus: TextCorpus, held_out: Sequence[LabeledE
     """
     added: list[AddedTexts] = []
     for name, repeats in _parse_added(names):
-        if name in (corpus.name, *(one.name for one in added)):
+        if any(_is_same_set(name, other) for other in (corpus.name, *(one.name for one in added))):
             raise not_allowed("add", "data sets that are named once", name, f"To repeat one, write {name}*2.")
         data = load_train_split(name)
         _check_labels(f"add {name}", data, corpus)
@@ -116,10 +116,17 @@ def _parse_added(names: str) -> list[tuple[str, int]]:
     return parsed
 
 
+def _is_same_set(first: str, second: str) -> bool:
+    """Whether two names are of the same examples: of one data set, or of the same slice of it."""
+    (one, rows), (other, others) = split_slice(first), split_slice(second)
+    same_rows = (rows and rows.rows) == (others and others.rows)
+    return same_rows and Path(one).resolve() == Path(other).resolve()
+
+
 def _check_labels(argument: str, data: Dataset, corpus: TextCorpus) -> None:
     labels = SCORE if data.task == "regression" else data.label_names
     if labels != corpus.labels:
-        raise not_allowed(argument, f"labeled {', '.join(corpus.labels)}", ", ".join(labels))
+        raise not_allowed(argument, f"labeled {', '.join(corpus.labels)}", ", ".join(labels) or "no labels")
 
 
 def load_train_split(dataset: str, mapping: dict[str, str] | None = None) -> Dataset:

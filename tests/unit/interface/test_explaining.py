@@ -27,6 +27,7 @@ from engine.models import catalog
 from engine.request import Example, Picture, Prompt
 from exegesis.models import MOST_SNAPSHOTS
 from tests.tiny import save_causal, save_checkpoint
+from tests.unit.vision.tiny_families import ZERO_SHOT, save_zero_shot
 
 TEXT = "the film is a quiet triumph"
 METHODS = ["gradient_x_input", "occlusion", "random"]
@@ -111,7 +112,7 @@ def test_hooks_and_classes_that_a_snapshot_would_leave_out_are_refused(tmp_path:
     tokenizer = transformers.AutoTokenizer.from_pretrained(place)
     model = transformers.BertForSequenceClassification.from_pretrained(place)
     handle = model.classifier.register_forward_hook(lambda _module, _inputs, logits: -logits)
-    with pytest.raises(exegesis.ExegesisError, match=r"model: has 1 forward hooks, which a snapshot .* Remove them"):
+    with pytest.raises(exegesis.ExegesisError, match=r"model: has 1 forward hook, which a snapshot .* Remove hooks"):
         explain(model, TEXT, "random", tokenizer=tokenizer)
     handle.remove()
     explain(model, TEXT, "random", tokenizer=tokenizer)
@@ -162,6 +163,49 @@ def test_a_loaded_vision_transformer_equals_its_folder() -> None:
     picture = exegesis.example("scenes", 1)
     own = explain(model, picture, "gradient_x_input", processor=processor)
     np.testing.assert_array_equal(own[0].scores, explain("scenes-vit", picture, "gradient_x_input")[0].scores)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_gradients_of_a_loaded_model_in_half_precision_are_those_of_its_folder(
+    folder: Path, loaded: tuple[Any, Any], dtype: Any
+) -> None:
+    model, tokenizer = loaded
+    own = explain(model.to(dtype), TEXT, "gradient_x_input", tokenizer=tokenizer)
+    theirs = explain(folder, TEXT, "gradient_x_input", dtype=own[0].provenance.dtype)
+    np.testing.assert_array_equal(own[0].scores, theirs[0].scores)
+
+
+def test_logits_that_are_not_finite_are_named(loaded: tuple[Any, Any]) -> None:
+    model, tokenizer = loaded
+    torch.nn.init.constant_(model.classifier.weight, float("nan"))
+    with pytest.raises(exegesis.ExegesisError, match="its logits are not finite numbers in float32"):
+        explain(model, TEXT, "random", tokenizer=tokenizer)
+
+
+def test_two_classes_of_a_family_that_has_three_by_default(tmp_path: Path) -> None:
+    place = str(save_checkpoint("bart", tmp_path / "saved", labels=2))
+    model = transformers.BartForSequenceClassification.from_pretrained(place, num_labels=2)
+    own = explain(model, TEXT, "random", tokenizer=transformers.AutoTokenizer.from_pretrained(place))
+    assert own.prediction.labels == ("LABEL_0", "LABEL_1")
+
+
+@pytest.mark.parametrize("family", ZERO_SHOT)
+def test_a_loaded_zero_shot_model_takes_labels_in_the_name_of_its_snapshot(family: str, tmp_path: Path) -> None:
+    place = str(save_zero_shot(tmp_path / "saved", family))
+    model = transformers.AutoModel.from_pretrained(place).train()
+    pictures = transformers.AutoImageProcessor.from_pretrained(place)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(place)
+    kind = transformers.CLIPProcessor if family == "clip" else transformers.SiglipProcessor
+    image = np.random.default_rng(0).integers(0, 255, (24, 24, 3)).astype(np.uint8)
+    theirs = explain(f"{place}?labels=cat|dog", image, "gradient_x_input")
+    for companions in ({"processor": kind(pictures, tokenizer)}, {"processor": pictures, "tokenizer": tokenizer}):
+        name = f"{exegesis.wrap(model, **companions)}?labels=cat|dog"
+        np.testing.assert_array_equal(explain(name, image, "gradient_x_input")[0].scores, theirs[0].scores)
+    with pytest.raises(exegesis.UsageError, match=r"^processor: \w+ has no tokenizer; a \w+Model needs it\."):
+        exegesis.wrap(model, pictures)
+    model.vision_model.encoder.layers[0].mlp.activation_fn = torch.nn.ReLU()
+    with pytest.raises(exegesis.ExegesisError, match="model: on a short input its logits differ"):
+        exegesis.wrap(model, kind(pictures, tokenizer))
 
 
 def test_a_loaded_language_model_explains_a_contrast(tmp_path: Path) -> None:

@@ -54,6 +54,15 @@ def test_the_order_of_the_files_does_not_depend_on_where_they_are_installed(tmp_
     )
 
 
+def test_settings_of_a_tokenizer_without_its_vocabulary_leave_that_of_the_base(tmp_path: Path) -> None:
+    source = catalog.ModelSource("m", "folder", tmp_path / "adapter", tmp_path / "base")
+    source.folder.mkdir()
+    (source.folder / "tokenizer_config.json").touch()
+    assert source.tokenizer == source.base
+    (source.folder / "spiece.model").touch()
+    assert source.tokenizer == source.folder
+
+
 def test_only_files_that_numbers_depend_on_count_by_name(tmp_path: Path) -> None:
     for name in ("vocab.txt", "spiece.model", "config.json", "model.safetensors", "README.md", "optimizer.pt"):
         (tmp_path / name).touch()

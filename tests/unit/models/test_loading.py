@@ -104,6 +104,16 @@ def test_the_hash_of_several_files_depends_on_each(checkpoint: Path) -> None:
     assert checkpoint_files.weights_sha256(checkpoint) != alone
 
 
+@pytest.mark.parametrize("family", ["bert", "xlm-roberta", "gpt2"])
+def test_a_checkpoint_without_a_tokenizer_is_refused(family: str, tmp_path: Path) -> None:
+    """Otherwise transformers makes a tokenizer that reads every word as unknown."""
+    path = save_checkpoint(family, tmp_path / family)
+    (path / "tokenizer.json").unlink()
+    assert (path / "tokenizer_config.json").is_file()
+    with pytest.raises(ExegesisError, match=r"model .*: no tokenizer in the folder \(tokenizer\.json, .*save_pre"):
+        load_model(str(path))
+
+
 @pytest.mark.parametrize(("family", "longest"), [("bert", 64), ("roberta", 64), ("gpt2", 64), ("t5", 64)])
 def test_the_longest_input_fits_into_the_positions(family: str, longest: int, tmp_path: Path) -> None:
     path = save_checkpoint(family, tmp_path / family)

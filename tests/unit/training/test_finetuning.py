@@ -2,30 +2,40 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from engine.errors import Cancelled, ExegesisError, UsageError
 from engine.models import checkpoint_files
 from engine.models.adapters import adapter_for
 from engine.models.loading import load_base, load_model
+from engine.models.summary import model_size
 from engine.progress import CancelToken, silent
 from engine.request import Example
 from engine.similarity import text_similarity
 from engine.training.config import TrainConfig
 from engine.training.finetuning import FineTuning, train
 from tests.project import ROOT
-from tests.tiny import FAMILIES
+from tests.tiny import FAMILIES, save_checkpoint
 
 TWO = {"warm": "good", "bad": "poor"}
+HEAD_LAYERS = {
+    "albert": "pooler",
+    "modernbert": "head.dense",
+    "modernbert-mean": "head.dense",
+    "deberta-v3": "pooler.dense",
+}
+"""Layers of the heads that learn by LoRA, beside BERT's."""
 KILLED = """
 import json, os, signal, sys, torch
 from engine.training.config import TrainConfig
@@ -85,6 +95,84 @@ def test_a_head_by_lora_is_smaller_and_what_is_stored_is_what_was_trained(tiny, 
 def test_a_head_of_one_module_is_always_trained_whole(family: str, tiny, toy, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=rf"head: must be full, as {family} stores no layer of a head before the last"):
         train(config(tiny(family), toy(TWO, 40), tmp_path / "m", method="lora", head="lora"))
+
+
+@pytest.mark.parametrize(("family", "layer"), HEAD_LAYERS.items())
+def test_a_stored_head_by_lora_is_the_trained_one(family: str, layer: str, tiny, toy, tmp_path: Path) -> None:
+    run = FineTuning(
+        config(tiny(family), toy(TWO, 40), tmp_path / "m", method="lora", rank=2, epochs=1, head="lora"), silent, None
+    )
+    trained: list[Any] = []
+    store = run.store
+    run.store = lambda module: store(trained.append(module) or module)  # type: ignore[method-assign,func-returns-value]
+    run.run()
+    names = load_file(tmp_path / "m" / "adapter_model.safetensors")
+    assert any(f"{layer}.lora_B" in name and weight.abs().max() > 0 for name, weight in names.items())
+    model, texts = load_model(str(tmp_path / "m")), [row.text for row in run.held_rows[:4]]
+    batch = run.tokenizer(texts, padding=True, return_tensors="pt")
+    with torch.inference_mode():
+        stored = model.logits(model.collate([model.encode(Example(text)) for text in texts]))
+        expected = trained[0].eval()(**{name: batch[name] for name in ("input_ids", "attention_mask")}).logits
+    torch.testing.assert_close(stored, expected, atol=1e-4, rtol=1e-4)
+
+
+def test_a_head_whose_layers_peft_takes_for_one_is_trained_whole(tiny, toy, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"head: must be full, as pre_classifier and classifier of a DistilBERT are"):
+        train(config(tiny("distilbert"), toy(TWO, 40), tmp_path / "m", method="lora", head="lora"))
+
+
+def test_an_adapter_on_a_base_with_a_decoder_loads_as_the_encoder_that_was_trained(tiny, toy, tmp_path: Path) -> None:
+    result = train(config(tiny("t5-decoder"), toy(TWO, 40), tmp_path / "m", method="lora", rank=2, epochs=1))
+    assert load_model(str(tmp_path / "m")).adapter.family == "T5 encoder"
+    assert model_size(str(tmp_path / "m")).architecture == "T5 encoder"
+    assert result.scores["held-out"].value == result.history[result.best_epoch].held_out
+
+
+def test_a_base_that_is_not_fine_tuned_or_has_no_tokenizer_is_refused(tiny, toy, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"base: must be of a type that can be fine-tuned: albert, .*, got 'llama'"):
+        train(config(tiny("llama-classifier"), toy(TWO, 40), tmp_path / "m"))
+    bare = save_checkpoint("bert", tmp_path / "bare")
+    (bare / "tokenizer.json").unlink()
+    with pytest.raises(ExegesisError, match=r"base .*bare: no tokenizer in the folder .*, so every word would be"):
+        train(config(str(bare), toy(TWO, 40), tmp_path / "m"))
+
+
+def _without_a_block(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    save_file(
+        {key: w for key, w in weights.items() if "layer.1." not in key}, folder / "model.safetensors", {"format": "pt"}
+    )
+
+
+def _with_another_size(folder: Path) -> None:
+    stated = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(stated | {"intermediate_size": 48}))
+
+
+@pytest.mark.parametrize(
+    ("damage", "match"),
+    [
+        (
+            lambda folder: (folder / "config.json").write_text("[]"),
+            r"base: .*config\.json must be a JSON object, got list",
+        ),
+        (
+            lambda folder: (folder / "config.json").write_text('{"model_type": "bert", "hidden_size": "x"}'),
+            r"base .*hidden_size.* expected int, got str",
+        ),
+        (
+            lambda folder: (folder / "model.safetensors").write_bytes(b"0" * 99),
+            r"base copy: its file of weights \(safetensors\) is damaged",
+        ),
+        (lambda folder: (folder / "tokenizer.json").write_text("x"), r"base .*copy: its tokenizer cannot be read \("),
+        (_without_a_block, r"so bert\.encoder\.layer\.1\.attention\.output\.LayerNorm\.bias would be random"),
+        (_with_another_size, r"so bert\.encoder\.layer\.0\.intermediate\.dense\.bias would be random"),
+    ],
+)
+def test_a_damaged_base_is_named(damage: Any, match: str, tiny, toy, tmp_path: Path) -> None:
+    damage(Path(shutil.copytree(tiny("bert"), tmp_path / "copy")))
+    with pytest.raises(ExegesisError, match=match):
+        train(config(str(tmp_path / "copy"), toy(TWO, 40), tmp_path / "m", epochs=1))
 
 
 @pytest.mark.parametrize("method", ["full", "extracted"])

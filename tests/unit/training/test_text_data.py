@@ -103,6 +103,8 @@ def test_added_sets_have_the_labels_repeats_and_no_held_out_text(tmp_path: Path)
             r"add: must be data sets that are named once, got 'reviews'\. To repeat one, .*reviews\*2",
         ),
         ("first.csv", r"add: must be data sets that are named once, got 'first\.csv'"),
+        ("./first.csv", r"add: must be data sets that are named once, got '\./first\.csv'"),
+        ("reviews:rows=3-9,reviews:slice=a,rows=3+4-9", r"add: must be data sets that are named once, got 'reviews:sl"),
         ("no-such-set*2", r"dataset: unknown name 'no-such-set'"),
     ],
 )
@@ -150,6 +152,21 @@ def test_other_splits_and_slices_are_measured() -> None:
     assert list(rows) == list(load("reviews-generated:count=40", split="validation").examples)
     (rows,) = load_further_texts("reviews:rows=3-9", corpus, "reviews:rows=10-20*2").values()
     assert len(rows) == 7
+
+
+def test_measured_sets_of_one_file_name_are_both_measured(tmp_path: Path) -> None:
+    for folder, count in {"a": 2, "b": 3}.items():
+        (tmp_path / folder).mkdir()
+        rows = "\n".join(["warm,positive", "cold,negative", "dull,negative"][:count])
+        (tmp_path / folder / "test.csv").write_text(f"text,label\n{rows}\n")
+    (tmp_path / "bare.csv").write_text("text\nwarm\n")
+    corpus, names = corpus_of("negative", "positive"), [f"{tmp_path}/{folder}/test.csv" for folder in "ab"]
+    sets = load_further_texts(",".join([*names, names[0]]), corpus)
+    assert {name: len(rows) for name, rows in sets.items()} == {"test.csv": 2, names[1]: 3}
+    taken = replace(corpus, others={"test.csv": ()})
+    assert list(load_further_texts(names[0], taken)) == [names[0]]
+    with pytest.raises(UsageError, match=r"must be labeled negative, positive, got 'no labels'"):
+        load_further_texts(f"{tmp_path}/bare.csv", corpus)
 
 
 def test_an_added_set_within_the_held_out_texts_is_refused(tmp_path: Path) -> None:
