@@ -32,6 +32,12 @@ def join_names(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def shorten(text: str, most: int) -> str:
+    """One line of at most `most` characters. “…” stands for the end of a longer text."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
 def time_text(seconds: float) -> str:
     """Return a time in seconds since 1970 as ISO 8601 text in UTC, for files: 2026-03-01T14:05:09.250000+00:00."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")

@@ -49,6 +49,7 @@ from engine.errors import ExegesisError
 from engine.evaluation.result import ExampleFacts, format_reasons
 from engine.experiments.run import FORMATS
 from engine.experiments.sample import Sample
+from engine.format import shorten
 from engine.registry import Explainer
 from engine.request import Example
 
@@ -386,8 +387,7 @@ def _example_text(sample: Sample, index: int) -> str:
     except ExegesisError:
         return ""
     example = candidate.input
-    words = " ".join(example.text.split()) if isinstance(example, Example) else candidate.label or ""
-    return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
+    return shorten(example.text if isinstance(example, Example) else candidate.label or "", LONGEST)
 
 
 def experiment_export_area(state: AdversarialState, result: AttackExperimentResult) -> None:

@@ -19,7 +19,7 @@ from components.widgets.patch_map import data_url
 from engine.behavior.plan import DELETE, FEATURE, LOCAL, PARTS, QUERY, BehaviorPlan
 from engine.behavior.result import ModelBehavior, WayAccuracy
 from engine.errors import ExegesisError
-from engine.format import plural
+from engine.format import plural, shorten
 from engine.metrics.results import share_interval
 from engine.request import Example, Picture
 from engine.vision.picture import read_view
@@ -97,8 +97,7 @@ def _picture_html(results: CachedResults, index: int) -> str:
 
 
 def _title(results: CachedResults, index: int) -> str:
-    words = " ".join(_text(results, index).split())
-    return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
+    return shorten(_text(results, index), LONGEST)
 
 
 def example_html(

@@ -13,6 +13,7 @@ from components.browse.listing import Listing
 from components.numbers import count, percent, plain
 from engine.data.examples import Dataset, ImageDataset, LabeledExample
 from engine.data.labels import NUMBERED_CLASS, PROMPT_LABELS, ClassMatch, match_classes
+from engine.format import shorten
 from engine.lazy import pandas
 from engine.metrics.agreement import Disagreement
 from engine.result import Prediction
@@ -298,8 +299,7 @@ def _prediction_columns(first: Sequence[ExampleRow], table: ExampleTable) -> dic
 
 def _cell(text: str) -> str:
     """One line, not endless; and no formula where the table is saved as a file for a spreadsheet."""
-    line = " ".join(text.split())
-    return escape_cell(line if len(line) <= MOST_CHARACTERS else f"{line[: MOST_CHARACTERS - 1]}…")
+    return escape_cell(shorten(text, MOST_CHARACTERS))
 
 
 def describe_examples(table: ExampleTable) -> str:

@@ -18,6 +18,7 @@ from components.controls import Key
 from components.numbers import plain
 from components.palette import CHART_COLORS, PALETTES, STEPS, Theme, color
 from engine.embedding_map import PCA, PROJECTION_TITLES, EmbeddingMap
+from engine.format import shorten
 from engine.table_io import escape_cell
 
 BOX, CLICK = "box", "click"
@@ -199,5 +200,4 @@ def _text(row: ExampleRow) -> str:
     """One line, not endless; of a picture its label and prediction in words."""
     if not row.text:
         return describe_row(row)
-    line = " ".join((row.text if row.pair is None else f"{row.text} / {row.pair}").split())
-    return line if len(line) <= MOST_CHARACTERS else f"{line[: MOST_CHARACTERS - 1]}…"
+    return shorten(row.text if row.pair is None else f"{row.text} / {row.pair}", MOST_CHARACTERS)

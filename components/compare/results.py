@@ -34,7 +34,7 @@ from engine.comparison.alignment import align_maps
 from engine.comparison.experiment import ExampleDisagreement, find_disagreements
 from engine.comparison.plan import ComparisonPlan
 from engine.errors import ExegesisError
-from engine.format import join_names
+from engine.format import join_names, shorten
 from engine.home import home
 from engine.lazy import LazyModule
 from engine.metrics.agreement import Agreement
@@ -414,5 +414,4 @@ def _disagreements(
 
 
 def _cell_text(text: str) -> str:
-    line = " ".join(text.split())
-    return escape_cell(line if len(line) <= MOST_CHARACTERS else f"{line[: MOST_CHARACTERS - 1]}…")
+    return escape_cell(shorten(text, MOST_CHARACTERS))

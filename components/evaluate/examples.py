@@ -24,6 +24,7 @@ from engine.errors import ExegesisError
 from engine.evaluation.groups import SLICES, split
 from engine.evaluation.result import Evaluation, ExampleFacts
 from engine.experiments.options import RANDOM
+from engine.format import shorten
 from engine.metrics.catalog import METRICS
 from engine.metrics.results import MetricRow
 from engine.request import Example, Picture
@@ -174,7 +175,7 @@ def _input_html(candidate: SourceExample | str) -> str:
         return f'<img src="{escape(thumbnail_url(candidate.input.pixels))}" alt="">'
     assert isinstance(candidate.input, Example)
     texts = candidate.input.texts
-    return "".join(f'<p dir="auto">{escape(_cut(text))}</p>' for text in texts if text)
+    return "".join(f'<p dir="auto">{escape(shorten(text, LONGEST))}</p>' for text in texts if text)
 
 
 def _facts_html(one: ScoredExample) -> str:
@@ -184,8 +185,3 @@ def _facts_html(one: ScoredExample) -> str:
         verdict = {True: ", right", False: ", wrong", None: ""}[one.facts.right]
         parts += [f"predicted {one.facts.predicted} ({percent(one.facts.confidence)}{verdict})"]
     return f'<p class="xg-small">{escape(" · ".join(parts))}</p>'
-
-
-def _cut(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= LONGEST else f"{flat[: LONGEST - 1]}…"

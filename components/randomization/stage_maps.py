@@ -21,6 +21,7 @@ from components.widgets.patch_map import PatchMap, layers_html, patch_map, pictu
 from components.widgets.patch_map import sentence as sentence_of
 from components.widgets.token_map import TokenMap, token_map_html
 from engine.errors import ExegesisError
+from engine.format import shorten
 from engine.home import home
 from engine.randomization.chunks import StageMaps, stage_maps
 from engine.randomization.curves import changes_of, order_examples
@@ -129,8 +130,7 @@ def _title(results: CachedResults, index: int) -> str:
     except ExegesisError:
         return ""
     given = candidate.input
-    words = " ".join(given.text.split()) if isinstance(given, Example) else candidate.label or ""
-    return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
+    return shorten(given.text if isinstance(given, Example) else candidate.label or "", LONGEST)
 
 
 def _draw(

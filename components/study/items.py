@@ -35,6 +35,7 @@ from components.study.fields import (
 from components.tables import facts_html
 from engine.data.sources import ExampleSource, SourceExample, load_source
 from engine.errors import ExegesisError, UsageError
+from engine.format import shorten
 from engine.request import Example, Picture
 from engine.study.design import Design
 from engine.study.items import read_candidates
@@ -236,8 +237,7 @@ def example_card(one: SourceExample) -> ExampleCard:
     if isinstance(one.input, Picture):
         return ExampleCard(one.index, label, url=thumbnail_url(one.input.pixels))
     assert isinstance(one.input, Example)
-    line = " ".join(" / ".join(one.input.texts).split())
-    return ExampleCard(one.index, label, line if len(line) <= MOST_CHARACTERS else f"{line[: MOST_CHARACTERS - 1]}…")
+    return ExampleCard(one.index, label, shorten(" / ".join(one.input.texts), MOST_CHARACTERS))
 
 
 def preview_items(design: Design, source: ExampleSource, most: int = FIRST) -> list[tuple[SourceExample, bool]]:

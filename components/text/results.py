@@ -38,6 +38,7 @@ from components.styles import use_sheet
 from components.text.state import TextState, key, pinned_names, put, value
 from components.widgets.token_map import TokenMap
 from components.widgets.token_map.edited import edited_map, edited_map_html, how_to_read_html, predictions_html
+from engine.format import shorten
 from engine.registry import Explainer
 from engine.request import Example, Prompt, Request
 from engine.result import Explanation, Provenance
@@ -324,8 +325,7 @@ def _draw_replacement(state: TextState, child: Example, probe: Explanation, edit
 
 def _shorten(text: str) -> str:
     """A short text that a label shows as it is, whatever Markdown would make of it."""
-    short = " ".join(text.split())
-    return escape_label(short if len(short) <= MOST_CHARACTERS else f"{short[: MOST_CHARACTERS - 1]}…")
+    return escape_label(shorten(text, MOST_CHARACTERS))
 
 
 def _take_switch(example: Example) -> None:
