@@ -103,8 +103,9 @@ def stored_parameters(model: str) -> int:
 def _merged_counts(source: catalog.ModelSource, kind: str) -> dict[str, int]:
     """Sizes of the base without its pre-training head, and of the adapter's head; merged updates add no parameters."""
     assert source.base is not None
-    base = _backbone_counts(_folder_counts(source, source.base), adapter_for(kind, source.id))
     own = _folder_counts(source, source.folder)
+    updated = any(".pooler." in name and ".lora_A." in name for name in own)
+    base = _backbone_counts(_folder_counts(source, source.base), adapter_for(kind, source.id), pooler=updated)
     return base | {
         name.removeprefix(PEFT_PREFIX).replace(".base_layer.", "."): n
         for name, n in own.items()
@@ -112,13 +113,16 @@ def _merged_counts(source: catalog.ModelSource, kind: str) -> dict[str, int]:
     }
 
 
-def _backbone_counts(counts: Mapping[str, int], adapter: TextAdapter) -> dict[str, int]:
-    """Sizes without the head. Encoders saved alone lack the prefix; a pooler belongs to the head, so to the adapter."""
+def _backbone_counts(counts: Mapping[str, int], adapter: TextAdapter, pooler: bool) -> dict[str, int]:
+    """Sizes without the head. Encoders saved alone lack the prefix.
+
+    A pooler belongs to the head, so to the adapter, unless the adapter only updates that of the base (`pooler`).
+    """
     inside = f"{adapter.backbone}."
     if not any(name.startswith(inside) for name in counts):
         counts = {inside + name: count for name, count in counts.items()}
     parts = (inside, f"{adapter.embeddings}.")
-    return {n: c for n, c in counts.items() if n.startswith(parts) and not n.startswith(f"{inside}pooler.")}
+    return {n: c for n, c in counts.items() if n.startswith(parts) and (pooler or not n.startswith(f"{inside}pooler."))}
 
 
 def _folder_counts(source: catalog.ModelSource, folder: Path) -> dict[str, int]:

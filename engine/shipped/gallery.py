@@ -68,8 +68,8 @@ GALLERY = (
         "Not bad",
         "integrated_gradients",
         "occlusion",
-        "The prediction is correct. Integrated gradients count “bad” against it, but occlusion counts “bad” for it: "
-        "without that word, the text says “not a film”.",
+        "The prediction is correct. Integrated gradients count “bad” slightly against it, but occlusion counts “bad” "
+        "for it: without that word, the text says “not a film”.",
         text="This is not a bad film at all.",
     ),
     GalleryCard(
@@ -82,26 +82,24 @@ GALLERY = (
     ),
     GalleryCard(
         "Irony",
-        "integrated_gradients",
         "kernel_shap",
-        "The model takes “Congratulations” and “thrilled” literally. The “sliced” risotto counts against praise, but "
-        "too little to change the prediction.",
-        index=97,
+        "occlusion",
+        "The model takes the praise literally: both methods score “masterpiece” highest.",
+        index=25,
     ),
     GalleryCard(
         "Praise, then the battery",
         "kernel_shap",
         "integrated_gradients",
-        "“dies” counts against praise as much as “Superb” counts for it, but “bright” and “lovely” add to “Superb”. "
-        "The model misses the complaint.",
+        "“Superb” counts most. “dies” and “before” count against praise, but too little: the model misses the "
+        "complaint.",
         index=78,
     ),
     GalleryCard(
         "One word decides",
         "occlusion",
         "integrated_gradients",
-        "Occlusion removes one word at a time, and only “drains” matters. Integrated gradients score “Never” even "
-        "higher.",
+        "Occlusion removes one word at a time, and only “drains” matters. Integrated gradients score “Never” as high.",
         index=241,
     ),
     GalleryCard(
@@ -114,7 +112,7 @@ GALLERY = (
     GalleryCard(
         "The same words, reversed",
         "kernel_shap",
-        "integrated_gradients",
+        "occlusion",
         "Now “predictable” comes last. It outweighs “superb”, “but” adds to it, and the prediction is negative.",
         text="The acting is superb, but the plot is predictable.",
     ),
@@ -122,8 +120,8 @@ GALLERY = (
         "Attention to a period",
         "attention_rollout",
         "occlusion",
-        "Attention rollout gives the period more weight than any word; occlusion scores “grinning” highest. Attention "
-        "shows where a model looks, not why it decides.",
+        "Attention rollout gives the period more weight than any word; occlusion scores “most” and “inventive” "
+        "highest. Attention shows where a model looks, not why it decides.",
         index=0,
     ),
     GalleryCard(

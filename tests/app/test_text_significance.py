@@ -22,7 +22,7 @@ from tests.alerts import errors, html_of
 from tests.project import ROOT
 
 SECONDS = 120
-TEXT = "A slow start, but what an ending!"
+TEXT = "A wonderful film with a weak ending."
 
 pytestmark = pytest.mark.usefixtures("own_home")
 

@@ -209,7 +209,7 @@ def test_a_damaged_entry_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_the_cards_say_of_their_predictions_is_so() -> None:
-    wrong = {"Cheap is praise here": 0.99, "Irony": 0.95, "Praise, then the battery": 0.95,
+    wrong = {"Cheap is praise here": 0.99, "Irony": 0.94, "Praise, then the battery": 0.75,
              "One word decides": 0.95, "The wrong animal": 0.75}  # fmt: skip
     for piece in GALLERY:
         prediction = scores(piece.title)[0].prediction
@@ -227,34 +227,36 @@ def highest(scored: dict[str, float], count: int) -> set[str]:
 
 def test_what_the_cards_say_of_their_maps_is_so() -> None:
     bad, occluded = scores("Not bad")[1], scores("Not bad", "occlusion")[1]
-    assert min(bad, key=bad.__getitem__) == "bad"
-    assert bad["bad"] < -0.5 * max(bad.values())
+    assert -0.1 * max(bad.values()) < bad["bad"] < 0
     assert occluded["bad"] > 0.5 * max(occluded.values())
 
     never, drains = scores("One word decides", "integrated_gradients")[1], scores("One word decides")[1]
     assert all(abs(score) < 0.2 * drains["drains"] for word, score in drains.items() if word != "drains")
-    assert never["Never"] == max(never.values()) > never["drains"]
+    assert highest(never, 2) == {"Never", "drains"}
+    assert never["Never"] == pytest.approx(never["drains"], rel=0.05)
 
     stop, scored = scores("Attention to a period")
     assert stop.tokens[int(np.argmax(stop.scores * [not t.special for t in stop.tokens]))].text == "."
     assert all(scored["."] > 1.5 * score for word, score in scored.items() if word != ".")
-    assert highest(scores("Attention to a period", "occlusion")[1], 1) == {"grinning"}
+    assert highest(scores("Attention to a period", "occlusion")[1], 3) == {"most", "vent", "ive"}
 
 
 @pytest.mark.parametrize("method", ["kernel_shap", "integrated_gradients"])
 def test_what_the_cards_say_of_both_of_their_maps_is_so(method: str) -> None:
     assert highest(scores("Cheap is praise here", method)[1], 2) == {"less", "cheap"}
-    irony = scores("Irony", method)[1]
-    assert highest(irony, 2) == {"Congratulations", "thrilled"}
-    assert min(irony, key=irony.__getitem__) == "sliced"
 
     battery = scores("Praise, then the battery", method)[1]
-    assert battery["dies"] == pytest.approx(-battery["Superb"], rel=0.15)
-    assert highest(battery, 3) == {"Superb", "bright", "lovely"}
-    assert min(battery, key=battery.__getitem__) == "dies"
+    assert max(battery.values()) == battery["Superb"] > -battery["dies"]
+    assert highest({word: -score for word, score in battery.items()}, 2) == {"dies", "before"}
 
-    first, turned = (scores(title, method)[1] for title in ("What follows “but”", "The same words, reversed"))
-    assert first["superb"] > -first["predictable"] > 0
+    first = scores("What follows “but”", method)[1]
+    assert first["superb"] > 5 * abs(first["predictable"])
+
+
+@pytest.mark.parametrize("method", ["kernel_shap", "occlusion"])
+def test_what_the_cards_say_of_effects_of_single_words_is_so(method: str) -> None:
+    assert highest(scores("Irony", method)[1], 1) == {"masterpiece"}
+    turned = scores("The same words, reversed", method)[1]
     assert turned["predictable"] > -turned["superb"] > 0
     assert turned["but"] > 0.2 * turned["predictable"]
 

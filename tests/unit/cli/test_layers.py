@@ -28,7 +28,7 @@ def test_lens(run: Run) -> None:
 def test_patch(run: Run) -> None:
     arguments = ("layers", "patch", "--text", CLEAN, "--corrupted", CORRUPTED, "--site", "heads")
     out = run(*arguments, "--top", "3").out
-    assert "metric: logit of “positive” minus logit of “negative”; clean 6.7413, corrupted -4.6166" in out
+    assert "metric: logit of “positive” minus logit of “negative”; clean 8.0790, corrupted -5.6753" in out
     assert "corruption: another text of equal length" in out
     assert "over 72 places (77 evaluations)" in out
     plain = json.loads(run(*arguments, "--json").out)

@@ -59,7 +59,7 @@ def test_a_card_says_how_its_map_is_read() -> None:
     by_title = {piece.title: drawn(piece) for piece in GALLERY}
     signed, amount = by_title["Irony"], by_title["Attention to a period"]
     assert "xg-signed" in signed
-    assert "Integrated gradients: againstfor positive" in words(signed)
+    assert "Kernel SHAP: againstfor positive" in words(signed)
     assert "xg-amount" in amount
     assert "Attention rollout: lowhigh" in words(amount)
     assert {"xg-signed", "xg-amount"} <= set(re.findall(r"xg-[a-z]+", reading_html()))
