@@ -18,7 +18,7 @@ from tests.browser.waiting import box_of, settled
 def test_it_opens_finished_and_the_rate_is_chosen_by_keyboard(
     server: Server, open_page: Callable[..., Page], width: int
 ) -> None:
-    page = open_page(f"{server.url}/{WORDS.url_path}", width=width)
+    page = open_page(f"{server.url}/{WORDS.url_path}?by=attn_lrp&among=predicted+positive", width=width)
     answer = page.get_by_text("words matter to reviews-minilm at a false discovery rate of 10%")
     expect(answer).to_be_visible(timeout=2 * TIMEOUT_MS)
     settled(page)

@@ -24,9 +24,9 @@ SENTIMENT = {
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_answers_the_grids_and_the_link(server: Server, open_page: Callable[..., Page], width: int) -> None:
     page = open_page(f"{server.url}/{LAYERS.url_path}?{urlencode(SENTIMENT)}", width=width)
-    answer = "is first readable by the lens in layer 5: before it, the lens reads"
+    answer = "is first readable by the lens in layer 3: before it, the lens reads"
     expect(page.get_by_text(answer)).to_be_visible(timeout=2 * TIMEOUT_MS)
-    expect(page.get_by_text("brings back up to 50% of the difference")).to_be_visible(timeout=2 * TIMEOUT_MS)
+    expect(page.get_by_text("brings back up to 70% of the difference")).to_be_visible(timeout=2 * TIMEOUT_MS)
     expect(page.get_by_role("region", name="Logit lens: layers as rows")).to_be_visible()
     page.get_by_text("Gradient preview", exact=True).click()
     expect(page.get_by_text("(estimated by gradients)")).to_be_visible()

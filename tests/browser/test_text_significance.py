@@ -14,7 +14,7 @@ from tests.browser.organising import fits
 from tests.browser.server import Server
 from tests.browser.waiting import settled
 
-LINK = {"model": "reviews-minilm", "method": "random", "text": "A slow start, but what an ending!"}
+LINK = {"model": "reviews-minilm", "method": "random", "text": "A wonderful film with a weak ending."}
 
 
 @pytest.mark.parametrize("width", [1280, 390])
