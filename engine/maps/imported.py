@@ -298,14 +298,14 @@ def _read(path: Path) -> tuple[dict[str, Any], list[StoredMap], str]:
     return plain, [_parse_map(path, place, row) for place, row in enumerate(rows, 1)], _digest(content)
 
 
-def _parse_map(path: Path, place: int, row: object) -> StoredMap:
+def _parse_map(path: Path, place: int, row: Any) -> StoredMap:
     try:
-        one = StoredMap(**row)  # type: ignore[arg-type]
-        texts, scores = (one.input, one.label, one.source), np.asarray(one.scores, np.float64)
-        good = scores.ndim == 1 and scores.size and (abs(scores) <= LARGEST).all() and 0 <= one.probability <= 1
-        if good and all(isinstance(text, str) for text in texts):
-            return replace(one, scores=scores)
-    except (TypeError, ValueError, OverflowError):
+        fields = {"source": "", **row}
+        scores, probability = np.asarray(fields.pop("scores"), np.float64), fields.pop("probability")
+        good = scores.ndim == 1 and scores.size and (abs(scores) <= LARGEST).all() and 0 <= probability <= 1
+        if good and all(isinstance(fields[name], str) for name in ("input", "label", "source")):
+            return StoredMap(**fields, scores=scores, probability=float(probability))
+    except (KeyError, TypeError, ValueError, OverflowError):
         pass
     raise _unreadable(path, f"its map {place} is damaged")
 

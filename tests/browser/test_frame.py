@@ -53,7 +53,7 @@ def test_the_theme_follows_the_system(
 
 @pytest.mark.parametrize(
     ("path", "selected"),
-    [("library", "[role=radio][aria-checked=true]"), ("suppressor", "[data-testid=stSliderThumbValue]")],
+    [("library?section=models", "[role=radio][aria-checked=true]"), ("suppressor", "[data-testid=stSliderThumbValue]")],
 )
 def test_what_is_selected_can_be_read(
     path: str, selected: str, scheme: str, server: Server, open_page: Callable[..., Page]
