@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
@@ -25,7 +26,7 @@ from engine.experiments import base, example_jobs
 from engine.experiments.run import finished, rows_of
 from engine.jobs import runner
 from engine.jobs.cluster_tasks import cluster_tasks
-from engine.jobs.kinds import MODULES, kind_of
+from engine.jobs.kinds import MODULES, ClusterEstimate, kind_of
 from engine.progress import CancelToken
 from engine.randomization.plan import RandomizationPlan
 from engine.store import result_store
@@ -223,11 +224,22 @@ def test_jobs_of_pages_on_a_cluster_that_loses_a_node_and_then_its_head(
     }
     with monkeypatch.context() as patch:
         patch.setattr("engine.explain.load_classifier", lambda *given: pytest.fail("a model was run here"))
+        first, removed, end = threading.Event(), threading.Event(), ClusterEstimate.end
+        labels: list[str] = []
+
+        def end_and_wait(estimate: ClusterEstimate, size: int) -> None:
+            end(estimate, size)
+            labels.append(estimate.label())
+            first.set()
+            removed.wait(60.0)
+
+        patch.setattr(ClusterEstimate, "end", end_and_wait)
         job = jobs.submit("evaluate", spec_of(plans["evaluate"]))
-        while not ((now := jobs.get(job.id)).done and "on the cluster" in now.label) and not now.is_over:
-            time.sleep(0.05)
-        assert now.state == "running"
+        assert first.wait(300.0), "a task ends on the cluster"
+        assert jobs.get(job.id).state == "running"
+        assert labels[0].startswith("on the cluster, 1 of ")
         ray_cluster.remove_node(lost, allow_graceful=False)
+        removed.set()
         ended = {"evaluate": jobs.wait(job.id, 300.0)}
     for kind in ("randomize", "behavior"):
         ended[kind] = run_job(kind, spec_of(plans[kind]))
