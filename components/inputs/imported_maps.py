@@ -16,7 +16,7 @@ Methods = Mapping[str, Explainer]
 
 
 def methods_for_dataset(methods: Methods, chosen: Collection[str], dataset: str, split: str | None = None) -> Methods:
-    """The methods without imported maps of none of the data set's examples, unless they are chosen."""
+    """The methods to offer for a data set: imported maps only if they may cover one of its examples, or are chosen."""
     return {
         name: method
         for name, method in methods.items()
@@ -25,7 +25,7 @@ def methods_for_dataset(methods: Methods, chosen: Collection[str], dataset: str,
 
 
 def methods_for_input(methods: Methods, chosen: Collection[str], input: Input | None) -> Methods:
-    """The methods without imported maps that have none of this input, unless they are chosen."""
+    """The methods to offer for an input: imported maps only if they may have one of it, or are chosen."""
     return {
         name: method
         for name, method in methods.items()

@@ -28,7 +28,10 @@ def refuse_trained_set(name: str, data: Dataset | ImageDataset, trained: Iterabl
 
 
 def measured_name(name: str, taken: Collection[str]) -> str:
-    """The name of a measured data set among the scores: of a file its own name, or all of its path if that is taken."""
+    """Name a measured data set among the scores: by its file name, or by its whole path if that name is taken.
+
+    Errors: both are taken.
+    """
     for chosen in (Path(name).name, name):
         if chosen not in taken:
             return chosen
@@ -36,7 +39,7 @@ def measured_name(name: str, taken: Collection[str]) -> str:
 
 
 def _share(first: str, second: str) -> bool:
-    """Whether two names are of one data set, and not of slices of it without a common example."""
+    """Whether two data sets, by their names, have an example in common."""
     (one, rows), (other, others) = split_slice(first), split_slice(second)
     if Path(one).resolve() != Path(other).resolve():
         return False
