@@ -17,7 +17,7 @@ from engine.table_io import to_csv
 if TYPE_CHECKING:
     import pandas as pd
 
-    from engine.false_discovery import Alternative, ReplacementTest
+    from engine.significance.false_discovery import Alternative, ReplacementTest
 
 ALTERNATIVES = {"greater": "For the class", "two-sided": "For or against"}
 RATES = (5, 10, 20)

@@ -23,11 +23,11 @@ from engine.progress import CancelToken, cancellable
 if TYPE_CHECKING:
     from components.browse import scatter
     from components.charts import files
-    from engine import embedding_map
-    from engine.embedding_map import EmbeddingMap
+    from engine.data import embedding_map
+    from engine.data.embedding_map import EmbeddingMap
 else:  # charts and what runs models take long to import, and most visits need neither
     scatter, files = LazyModule("components.browse.scatter"), LazyModule("components.charts.files")
-    embedding_map = LazyModule("engine.embedding_map")
+    embedding_map = LazyModule("engine.data.embedding_map")
 
 TITLE = "Embedding map"
 HELP = (

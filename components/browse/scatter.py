@@ -17,7 +17,7 @@ from components.charts.frame import style_chart
 from components.controls import Key
 from components.numbers import plain
 from components.palette import CHART_COLORS, PALETTES, STEPS, Theme, color
-from engine.embedding_map import PCA, PROJECTION_TITLES, EmbeddingMap
+from engine.data.embedding_map import PCA, PROJECTION_TITLES, EmbeddingMap
 from engine.format import shorten
 from engine.table_io import escape_cell
 

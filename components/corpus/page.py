@@ -27,9 +27,9 @@ from engine.corpus.experiment import ALL, CorpusWords
 from engine.corpus.plan import CORPUS, CorpusPlan
 from engine.corpus.scores import REMOVAL
 from engine.experiments.options import RANDOM
-from engine.false_discovery import survives
 from engine.home import product_version
 from engine.params import option
+from engine.significance.false_discovery import survives
 
 MOST_DRAWN, NAMED = 15, 5
 """Words in the chart, and those that the sentence names."""

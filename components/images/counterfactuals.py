@@ -26,10 +26,10 @@ from engine.result import Prediction
 from engine.vision.picture import read_view
 
 if TYPE_CHECKING:
-    from engine import patch_counterfactuals
-    from engine.patch_counterfactuals import PatchCounterfactuals, PatchSet
+    from engine.counterfactuals import patches as patch_counterfactuals
+    from engine.counterfactuals.patches import PatchCounterfactuals, PatchSet
 else:  # it loads torch, which most visits do without
-    patch_counterfactuals = LazyModule("engine.patch_counterfactuals")
+    patch_counterfactuals = LazyModule("engine.counterfactuals.patches")
 
 SIDE = 10
 """Units of a patch in the drawing."""

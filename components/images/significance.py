@@ -25,20 +25,20 @@ from components.significance import (
 )
 from components.tables import draw_table
 from components.widgets.patch_map import PatchMap, layers_html, legend_html, picture_style, place, sentence
-from engine.false_discovery import survives
 from engine.lazy import LazyModule
 from engine.progress import CancelToken, cancellable
 from engine.request import Picture
+from engine.significance.false_discovery import survives
 from engine.table_io import to_csv
 from engine.vision.picture import read_view
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from engine import picture_significance
-    from engine.picture_significance import PictureSignificance, PictureSignificanceQuery
+    from engine.significance import pictures as picture_significance
+    from engine.significance.pictures import PictureSignificance, PictureSignificanceQuery
 else:  # it loads torch, which most visits do without
-    picture_significance = LazyModule("engine.picture_significance")
+    picture_significance = LazyModule("engine.significance.pictures")
 
 SCOPE = "xg-significance"
 MOST_AT_ONCE = 3_000

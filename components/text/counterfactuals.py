@@ -27,12 +27,13 @@ from engine.request import Prompt
 from engine.result import OTHERS, Explanation, Prediction, Token
 
 if TYPE_CHECKING:
-    from engine import counterfactual_search, counterfactuals
-    from engine.counterfactual_search import Changes, SearchOptions
-    from engine.counterfactuals import Counterfactual, CounterfactualResult
+    from engine.counterfactuals import search as counterfactual_search
+    from engine.counterfactuals import texts as counterfactuals
+    from engine.counterfactuals.search import Changes, SearchOptions
+    from engine.counterfactuals.texts import Counterfactual, CounterfactualResult
 else:  # they load torch, which most visits do without
-    counterfactuals = LazyModule("engine.counterfactuals")
-    counterfactual_search = LazyModule("engine.counterfactual_search")
+    counterfactuals = LazyModule("engine.counterfactuals.texts")
+    counterfactual_search = LazyModule("engine.counterfactuals.search")
 
 SHORT = 64
 """Tokens of a text up to which the search is as wide as that of the command."""

@@ -27,19 +27,19 @@ from components.tables import draw_table
 from components.text.state import REPLACEMENTS, SignificanceView, TextState, key
 from components.widgets.token_map import TokenMap, legend_html, token_map_html
 from components.widgets.view_options import ViewOptions
-from engine.false_discovery import survives
 from engine.format import visible_token
 from engine.lazy import LazyModule
 from engine.progress import CancelToken, cancellable
+from engine.significance.false_discovery import survives
 from engine.word_units import Unit
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from engine import significance
-    from engine.significance import SignificanceQuery, TextSignificance
+    from engine.significance import texts as significance
+    from engine.significance.texts import SignificanceQuery, TextSignificance
 else:  # it loads torch, which most visits do without
-    significance = LazyModule("engine.significance")
+    significance = LazyModule("engine.significance.texts")
 
 NAMED = 6
 """Words that the sentence names."""

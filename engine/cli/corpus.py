@@ -14,8 +14,8 @@ from engine.cli.output import table, visible
 from engine.corpus.experiment import ALL, CorpusWords
 from engine.corpus.plan import CORPUS
 from engine.experiments.base import ExperimentResult
-from engine.false_discovery import USUAL_RATE, survives
 from engine.format import count_text
+from engine.significance.false_discovery import USUAL_RATE, survives
 
 MOST_WORDS = 15
 LEGEND = (

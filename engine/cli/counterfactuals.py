@@ -20,15 +20,15 @@ from engine.store import result_store
 from engine.table_io import to_json, to_parquet
 
 if TYPE_CHECKING:
-    from engine import counterfactual_search
-    from engine import counterfactuals as search
-    from engine import patch_counterfactuals as patch_search
-    from engine.counterfactuals import Counterfactual, CounterfactualResult
-    from engine.patch_counterfactuals import PatchCounterfactuals
+    from engine.counterfactuals import patches as patch_search
+    from engine.counterfactuals import search as counterfactual_search
+    from engine.counterfactuals import texts as search
+    from engine.counterfactuals.patches import PatchCounterfactuals
+    from engine.counterfactuals.texts import Counterfactual, CounterfactualResult
 else:  # it loads torch, which the help does without
-    search = LazyModule("engine.counterfactuals")
-    patch_search = LazyModule("engine.patch_counterfactuals")
-    counterfactual_search = LazyModule("engine.counterfactual_search")
+    search = LazyModule("engine.counterfactuals.texts")
+    patch_search = LazyModule("engine.counterfactuals.patches")
+    counterfactual_search = LazyModule("engine.counterfactuals.search")
 
 ADVICE = "Raise --most-changes, --candidates, --words or --beam, or give another --masked-model."
 FORMATS: Mapping[str, Callable[[Any, Mapping[str, type]], str | bytes]] = {

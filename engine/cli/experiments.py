@@ -28,12 +28,12 @@ from engine.cli.options import (
     set_parameters,
 )
 from engine.cli.root import FAILED, STOPPED, fail, note
-from engine.cluster import RAY_ADDRESS
 from engine.errors import Cancelled, UsageError, not_allowed
 from engine.experiments.base import Experiment
 from engine.experiments.options import Option, has_methods, options_of
 from engine.experiments.run import FORMATS, carry_out, formats_of, part_results, rows_of
 from engine.jobs import create
+from engine.jobs.cluster import RAY_ADDRESS
 from engine.progress import CancelToken, Report
 from engine.store import result_store
 

@@ -13,20 +13,20 @@ from engine.cli import options, output
 from engine.cli.inputs import InputOptions, read_input
 from engine.cli.root import note
 from engine.errors import UsageError
-from engine.false_discovery import check_choices
 from engine.lazy import LazyModule
 from engine.progress import cancellable, reporting
 from engine.request import Example, Picture
+from engine.significance.false_discovery import check_choices
 from engine.store import result_store
 
 if TYPE_CHECKING:
-    from engine import picture_significance as patches
-    from engine import significance as tests
-    from engine import significance_simulation as simulation
-    from engine.picture_significance import PictureSignificance
+    from engine.significance import pictures as patches
+    from engine.significance import simulation
+    from engine.significance import texts as tests
+    from engine.significance.pictures import PictureSignificance
 else:  # they load numpy and torch, which the help does without
-    tests, simulation = LazyModule("engine.significance"), LazyModule("engine.significance_simulation")
-    patches = LazyModule("engine.picture_significance")
+    tests, simulation = LazyModule("engine.significance.texts"), LazyModule("engine.significance.simulation")
+    patches = LazyModule("engine.significance.pictures")
 
 MOST_SHOWN = 10
 """Patches that are printed, or all that are significant if more."""

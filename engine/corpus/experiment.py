@@ -25,11 +25,11 @@ from engine.errors import ExegesisError, one_line
 from engine.experiments.base import ExperimentResult, Units
 from engine.experiments.run import carry_out
 from engine.experiments.sample import GROUP_SIZE, Sample, bisect_failures, draw_sample
-from engine.false_discovery import adjusted_p_values, shortage
 from engine.jobs.kinds import WorkUnit, batched_units, unreadable_key
 from engine.predictions import VERSION as PREDICTION_VERSION
 from engine.progress import CancelToken, Report, silent
 from engine.result import OTHERS
+from engine.significance.false_discovery import adjusted_p_values, shortage
 
 VERSIONS = [2, scores.VERSION, PREDICTION_VERSION]
 COLUMNS = {

@@ -17,10 +17,10 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from engine.corpus.scores import ExampleScores
-from engine.false_discovery import RATES, draws_needed
 from engine.lazy import scipy
 from engine.metrics.results import interval
 from engine.progress import Report, check_cancelled, silent
+from engine.significance.false_discovery import RATES, draws_needed
 
 MOST_PERMUTATIONS = 9_999
 CHECKED = 50

@@ -14,8 +14,7 @@ import numpy as np
 
 from cache import key_for
 from cache.codec import Arrays, Meta
-from engine import cluster, runtime
-from engine.cluster import CacheEntries
+from engine import runtime
 from engine.errors import UsageError, not_allowed, unknown
 from engine.experiments.base import (
     CustomGroups,
@@ -29,6 +28,8 @@ from engine.experiments.options import Option, Spec, options_of
 from engine.experiments.sample import Sample
 from engine.explain import method_key
 from engine.input_kinds import kind_of_model
+from engine.jobs import cluster
+from engine.jobs.cluster import CacheEntries
 from engine.jobs.cluster_tasks import compute_units
 from engine.jobs.kinds import JobKind, WorkUnit
 from engine.models import catalog

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from cache import canonical, key_for
 from engine import runtime
-from engine.cluster import CacheEntries, ClusterTask, pending, worker_cache
 from engine.errors import ExegesisError
+from engine.jobs.cluster import CacheEntries, ClusterTask, pending, worker_cache
 from engine.jobs.kinds import JobKind, Spec, WorkUnit, kind_of, unit_groups
 
 

@@ -16,8 +16,8 @@ from engine.experiments import base as experiments
 from engine.lazy import LazyModule
 
 if TYPE_CHECKING:
-    from engine.cluster import ClusterTask
     from engine.experiments import run
+    from engine.jobs.cluster import ClusterTask
 else:  # it runs models, and imports the units
     run = LazyModule("engine.experiments.run")
 

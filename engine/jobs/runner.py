@@ -18,9 +18,9 @@ from typing import Any
 
 from cache import Store, canonical, single_flight
 from engine import access
-from engine.cluster import configured_address, failure_note, run_tasks_apart, store_entries
 from engine.errors import Cancelled, ExegesisError, UsageError, one_line, panics_told
 from engine.home import home
+from engine.jobs.cluster import configured_address, failure_note, run_tasks_apart, store_entries
 from engine.jobs.cluster_tasks import cluster_tasks
 from engine.jobs.kinds import Batch, ClusterEstimate, RunEstimate, WorkUnit, kind_of, unit_groups
 from engine.jobs.table import HEARTBEAT_SECONDS, Job, JobTable, UnitFailure, this_process

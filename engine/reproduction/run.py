@@ -14,10 +14,10 @@ from importlib.metadata import version
 from typing import Any
 
 from cache import canonical, key_for
-from engine.cluster import ClusterTask
 from engine.errors import ExegesisError, UsageError, excerpt, not_allowed
 from engine.experiments.run import carry_out
 from engine.home import product_version
+from engine.jobs.cluster import ClusterTask
 from engine.jobs.kinds import Spec, WorkUnit, job_kind, kind_of
 from engine.progress import CancelToken, Report, cancellable, silent
 from engine.reproduction.claims import Claim, Findings, NoNumber, ReproductionQuery

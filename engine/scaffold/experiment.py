@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from cache import key_for
 from cache.codec import Arrays, Meta
-from engine import cluster, runtime
-from engine.cluster import CacheEntries
+from engine import runtime
 from engine.data.sources import ExampleSource
 from engine.errors import Cancelled, ExegesisError, one_line
 from engine.home import home
+from engine.jobs import cluster
+from engine.jobs.cluster import CacheEntries
 from engine.jobs.kinds import Spec, UnitStep, WorkUnit, job_kind
 from engine.lazy import LazyModule
 from engine.models import catalog, checkpoint_files

@@ -19,9 +19,9 @@ from components.inputs import text_choice
 from components.navigation import TEXT
 from components.text.state import key
 from engine.data.datasets import load
+from engine.data.embedding_map import EmbeddingMap, embedding_map
 from engine.data.image_datasets import load_images
 from engine.data.slices import slice_name
-from engine.embedding_map import EmbeddingMap, embedding_map
 from engine.predictions import predictions
 from tests.alerts import errors
 from tests.project import ROOT

@@ -13,7 +13,7 @@ from engine.corpus.experiment import ALL, CorpusWords
 from engine.corpus.plan import CORPUS
 from engine.corpus.scores import REMOVAL
 from engine.experiments.run import finished
-from engine.false_discovery import survives
+from engine.significance.false_discovery import survives
 from tests.alerts import html_of
 from tests.project import ROOT
 

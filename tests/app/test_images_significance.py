@@ -14,8 +14,8 @@ from streamlit.testing.v1 import AppTest
 from components.images.significance import answer_html, map_html, patches_table, sorted_patches, survivors
 from components.images.state import SIGNIFICANCE, PatchTestView, key
 from engine.data.image_datasets import load_images
-from engine.picture_significance import PictureSignificance, PictureSignificanceQuery, picture_significance
 from engine.request import Picture
+from engine.significance.pictures import PictureSignificance, PictureSignificanceQuery, picture_significance
 from engine.table_io import to_csv
 from tests.alerts import errors, html_of, readable_html
 from tests.project import ROOT

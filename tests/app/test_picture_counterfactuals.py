@@ -11,8 +11,8 @@ from streamlit.testing.v1 import AppTest
 
 from components.images.counterfactuals import patches_svg, summary_html
 from components.images.state import key
-from engine.counterfactual_search import SearchRound
-from engine.patch_counterfactuals import PatchCounterfactuals, PatchSet
+from engine.counterfactuals.patches import PatchCounterfactuals, PatchSet
+from engine.counterfactuals.search import SearchRound
 from engine.result import Prediction
 from tests.alerts import html_of
 from tests.project import ROOT

@@ -13,8 +13,8 @@ from streamlit.testing.v1 import AppTest
 import components.text.counterfactuals as panel
 from components.text.counterfactuals import CONTEXT, counterfactual_html, search_options, summary_html
 from components.text.state import key
-from engine.counterfactual_search import Change, SearchOptions, SearchRound
-from engine.counterfactuals import Counterfactual, CounterfactualResult
+from engine.counterfactuals.search import Change, SearchOptions, SearchRound
+from engine.counterfactuals.texts import Counterfactual, CounterfactualResult
 from engine.errors import ExegesisError
 from engine.request import Example
 from engine.result import Prediction

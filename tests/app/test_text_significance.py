@@ -14,9 +14,9 @@ from components.text.significance import significance_html, survivors_map, words
 from components.text.state import SignificanceView, key
 from components.widgets.token_map import tip
 from engine.errors import ExegesisError
-from engine.false_discovery import survives
 from engine.request import Example
-from engine.significance import SignificanceQuery, TextSignificance, text_significance
+from engine.significance.false_discovery import survives
+from engine.significance.texts import SignificanceQuery, TextSignificance, text_significance
 from engine.substitution import words_of
 from tests.alerts import errors, html_of
 from tests.project import ROOT

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from engine.cache_mirror import MIRROR, mirror_at, reading_mirror
-from engine.cluster import worker_cache
 from engine.errors import UsageError
 from engine.explain import explain
+from engine.jobs.cluster import worker_cache
 from engine.request import Example, Request
 from engine.store import result_store
 from engine.telemetry import JsonFormatter

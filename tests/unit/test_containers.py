@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 import yaml
 
-from engine import access, cluster
+from engine import access
 from engine.cli.server import DEFAULT_PORT, check_admission
+from engine.jobs import cluster
 from engine.study.database import ADDRESS
 from engine.telemetry import LOG_FORMAT, LOG_FORMATS
 from tests.project import ROOT

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import torch
 
-from engine import counterfactuals as module
 from engine import runtime
-from engine.counterfactual_search import (
+from engine.counterfactuals import texts as module
+from engine.counterfactuals.search import (
     Change,
     ChangedText,
     Changes,
@@ -26,7 +26,7 @@ from engine.counterfactual_search import (
     overlaps,
     search_flips,
 )
-from engine.counterfactuals import CounterfactualResult, counterfactuals
+from engine.counterfactuals.texts import CounterfactualResult, counterfactuals
 from engine.errors import Cancelled, UsageError
 from engine.models.classifier import as_float64
 from engine.models.loading import load_model

@@ -15,9 +15,9 @@ import torch
 import transformers
 from sklearn.decomposition import PCA as ReferencePCA
 
-import engine.embedding_map as module
+import engine.data.embedding_map as module
 from engine.data.datasets import load
-from engine.embedding_map import (
+from engine.data.embedding_map import (
     LEAST_EXAMPLES,
     MOST_EXAMPLES,
     NEIGHBORS,

@@ -38,7 +38,7 @@ LIGHT = (
     "engine.randomization.experiment",
     "engine.randomization.curves",
     "engine.corpus.experiment",
-    "engine.false_discovery",
+    "engine.significance.false_discovery",
 )
 SHARED_ROOMS = ("browse", "charts", "experiment", "inputs", "widgets")
 """Rooms of `components` that belong to no page."""

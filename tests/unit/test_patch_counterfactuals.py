@@ -7,12 +7,12 @@ import json
 
 import pytest
 
-from engine import patch_counterfactuals as module
+from engine.counterfactuals import patches as module
+from engine.counterfactuals.patches import PatchCounterfactuals, patch_counterfactuals
 from engine.data import image_datasets
 from engine.errors import Cancelled, UsageError
 from engine.explain import explain
 from engine.metrics.ablation import PROBE, ablated_predictions
-from engine.patch_counterfactuals import PatchCounterfactuals, patch_counterfactuals
 from engine.progress import CancelToken, cancellable
 from engine.request import Picture, Request
 from engine.result import Prediction

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine import cluster, plugins
+from engine import plugins
 from engine.data.datasets import dataset_names, load, registered_name
 from engine.data.labels import SENTIMENT_LABELS
 from engine.errors import ExegesisError
@@ -19,6 +19,7 @@ from engine.evaluation.measurement import Measurements, UnitScores, measure_maps
 from engine.evaluation.plan import EvaluationPlan
 from engine.explain import explain, key_of
 from engine.health import plugin_findings
+from engine.jobs import cluster
 from engine.metrics.catalog import METRICS, metric
 from engine.models.adapters import ADAPTERS, adapter_for
 from engine.registry import EXPLAINERS, all_explainers, explainer, load_plugins

@@ -11,8 +11,8 @@ import pytest
 from engine.attacks.attack import attack_many
 from engine.attacks.plan import AttackRequest
 from engine.behavior.subjects import text_subject
-from engine.counterfactual_search import SearchOptions
-from engine.counterfactuals import counterfactuals
+from engine.counterfactuals.search import SearchOptions
+from engine.counterfactuals.texts import counterfactuals
 from engine.errors import UsageError
 from engine.models.causal import CausalModel
 from engine.models.loading import load_model

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyarrow import parquet
 
-from engine.counterfactual_search import SearchOptions
+from engine.counterfactuals.search import SearchOptions
 from tests.unit.cli.conftest import Run
 
 

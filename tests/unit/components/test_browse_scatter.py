@@ -13,7 +13,7 @@ from components.browse.embedding import describe_map, selected_places
 from components.browse.examples import ExampleRow, ExampleTable
 from components.browse.scatter import LABEL, NONE, OTHERS, PREDICTED, EmbeddingChart, axis_titles, named_colors
 from components.palette import CHART_COLORS, THEMES
-from engine.embedding_map import PCA, UMAP, EmbeddingMap
+from engine.data.embedding_map import PCA, UMAP, EmbeddingMap
 
 PLAIN = ExampleRow(0, "a text", None, "cat", "", 6)
 POINTS = np.array([[0.0, 1.0], [2.0, -1.0], [0.5, 0.5], [-3.0, 2.0]])

@@ -18,9 +18,9 @@ from engine.data.sources import load_source
 from engine.errors import ExegesisError
 from engine.experiments.run import carry_out, finished, sample_of
 from engine.explain import explain
-from engine.false_discovery import adjusted_p_values, shortage
 from engine.predictions import predictions
 from engine.request import Example, Request
+from engine.significance.false_discovery import adjusted_p_values, shortage
 from engine.substitution import Edit, edited, word_scores, words_of
 from tests.unit.cli.conftest import Run, run
 

@@ -12,8 +12,8 @@ import scipy.stats
 
 from engine.corpus.scores import ExampleScores
 from engine.corpus.statistics import permutation_test, word_statistics
-from engine.false_discovery import adjusted_p_values, survives
 from engine.metrics.results import interval
+from engine.significance.false_discovery import adjusted_p_values, survives
 
 
 def scored(*texts: Sequence[tuple[str, float]]) -> list[ExampleScores]:

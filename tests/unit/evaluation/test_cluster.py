@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-import engine.cluster as cluster_work
 import engine.evaluation.experiment as experiment
 import engine.evaluation.measurement as explanations
+import engine.jobs.cluster as cluster_work
 from engine.errors import ExegesisError, UsageError
 from engine.evaluation.experiment import evaluate
 from engine.evaluation.plan import EvaluationPlan

@@ -15,11 +15,11 @@ from engine import runtime
 from engine.data.sources import load_source
 from engine.errors import UsageError
 from engine.explain import predict_encoded
-from engine.false_discovery import survives
 from engine.input_kinds import load_classifier
 from engine.models.classifier import AnyClassifier
-from engine.picture_significance import PictureSignificance, PictureSignificanceQuery, picture_significance
 from engine.request import Picture
+from engine.significance.false_discovery import survives
+from engine.significance.pictures import PictureSignificance, PictureSignificanceQuery, picture_significance
 from tests.unit.cli.conftest import Run, run
 from tests.unit.vision.tiny_vit import save_vit
 
@@ -118,7 +118,7 @@ def test_a_second_call_reads_the_cache_and_the_seed_and_the_number_decide(
     assert first.count == 3
     other = picture_significance(PictureSignificanceQuery(vit, picture(0), DATA, draws=3, seed=1))
     assert (other.draws != first.draws).any()
-    monkeypatch.setattr("engine.picture_significance.replaced_probabilities", None)
+    monkeypatch.setattr("engine.significance.pictures.replaced_probabilities", None)
     again = picture_significance(query)
     np.testing.assert_array_equal(again.draws, first.draws)
     assert again.grid == (3, 3)

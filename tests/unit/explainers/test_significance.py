@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from engine import significance
 from engine.errors import ExegesisError, UsageError
-from engine.false_discovery import (
+from engine.predictions import predictions
+from engine.request import Example
+from engine.significance import texts as significance
+from engine.significance.false_discovery import (
     ALTERNATIVES,
     RATES,
     TIE,
@@ -24,10 +26,7 @@ from engine.false_discovery import (
     randomization_p_values,
     survives,
 )
-from engine.predictions import predictions
-from engine.request import Example
-from engine.significance import SignificanceQuery, TextSignificance, text_significance
-from engine.significance_simulation import (
+from engine.significance.simulation import (
     IGNORED,
     LINEAR,
     MATTERING,
@@ -38,6 +37,7 @@ from engine.significance_simulation import (
     simulate_pictures,
     simulated_p_values,
 )
+from engine.significance.texts import SignificanceQuery, TextSignificance, text_significance
 from engine.substitution import Edit, edited, like, load_masked_model, words_of
 from tests.unit.cli.conftest import Run, run
 
@@ -229,7 +229,7 @@ def test_the_simulation_keeps_the_rate_unless_the_replacements_are_wrong() -> No
 def test_the_simulation_of_pictures_keeps_the_rate_only_for_a_class_chosen_beforehand(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("engine.significance_simulation.PATCHES", (9,))
+    monkeypatch.setattr("engine.significance.simulation.PATCHES", (9,))
     rates = {one.setting: one for one in simulate_pictures(400)}
     assert rates["9 patches, chosen class"].controlled
     assert rates["9 patches, chosen class"].false_discovery_rate > 0.03, "a test that finds nothing keeps any rate"

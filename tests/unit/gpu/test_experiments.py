@@ -14,8 +14,9 @@ from engine import runtime
 from engine.attacks.attack import attack_many, measure_transfer
 from engine.attacks.plan import METHODS as ATTACKED
 from engine.attacks.plan import OBJECTIVES, QUANTITIES, AttackRequest
-from engine.counterfactual_search import SearchOptions
-from engine.counterfactuals import counterfactuals
+from engine.counterfactuals.patches import patch_counterfactuals
+from engine.counterfactuals.search import SearchOptions
+from engine.counterfactuals.texts import counterfactuals
 from engine.data.sources import load_source
 from engine.evaluation.experiment import evaluate
 from engine.explain import explain_many
@@ -27,7 +28,6 @@ from engine.metrics.ablation import ablated_predictions
 from engine.metrics.catalog import METRICS
 from engine.metrics.faithfulness import WAYS, removal_curves
 from engine.models.inspection import inspect_model
-from engine.patch_counterfactuals import patch_counterfactuals
 from engine.predictions import predictions
 from engine.randomization.experiment import randomize
 from engine.request import Example, HeadScales, Request

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from engine import cluster, runtime
+from engine import runtime
 from engine.attacks.plan import AttackPlan
 from engine.evaluation.plan import EvaluationPlan
 from engine.experiments import run as experiments
+from engine.jobs import cluster
 from engine.models.loading import ModelCache
 from engine.randomization.plan import RandomizationPlan
 from engine.scaffold import experiment as scaffold

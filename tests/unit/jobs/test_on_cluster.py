@@ -15,16 +15,16 @@ from typing import Any
 
 import pytest
 
-import engine.cluster as cluster_work
+import engine.jobs.cluster as cluster_work
 from engine import jobs, plugins, runtime
 from engine.behavior.plan import DELETE, BehaviorPlan
-from engine.cluster import RAY_ADDRESS, EndedTask, run_tasks_apart
 from engine.errors import ExegesisError
 from engine.evaluation import experiment as evaluation
 from engine.evaluation.plan import EvaluationPlan
 from engine.experiments import base, example_jobs
 from engine.experiments.run import finished, rows_of
 from engine.jobs import runner
+from engine.jobs.cluster import RAY_ADDRESS, EndedTask, run_tasks_apart
 from engine.jobs.cluster_tasks import cluster_tasks
 from engine.jobs.kinds import MODULES, ClusterEstimate, kind_of
 from engine.progress import CancelToken

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-import engine.cluster as cluster_work
 import engine.experiments.run as experiments
+import engine.jobs.cluster as cluster_work
 from engine.errors import UsageError
 from engine.experiments.run import carry_out, missing_tasks, sample_of
 from engine.input_kinds import load_classifier

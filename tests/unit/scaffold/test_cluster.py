@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-import engine.cluster as cluster_work
+import engine.jobs.cluster as cluster_work
 from engine.errors import UsageError
 from engine.input_kinds import load_classifier
 from engine.models.classifier import AnyClassifier

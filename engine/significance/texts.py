@@ -7,7 +7,7 @@ replacements, so that the prediction for the text and the predictions for the te
 A word is significant if the model treats it differently from what might as well stand in its place.
 
 The test is exact if the replacements follow the distribution of words that are not important, given the rest of the
-text. A masked language model only approximates it: see `engine.significance_simulation` for what happens if it is
+text. A masked language model only approximates it: see `engine.significance.simulation` for what happens if it is
 wrong. The one-shot feature test of the same paper (OSFT) is not offered: with the knockoff threshold it needs at least
 1 / rate significant words to report any, more than most texts have.
 """
@@ -28,7 +28,6 @@ from engine import runtime
 from engine.data.sources import load_source
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.experiments.sample import draw_indices
-from engine.false_discovery import ReplacementTest, draws_needed
 from engine.format import count_text
 from engine.models import catalog
 from engine.models.loading import load_model
@@ -36,6 +35,7 @@ from engine.predictions import VERSION as PREDICTION_VERSION
 from engine.predictions import predictions
 from engine.progress import check_cancelled, report_here, reporting, silent
 from engine.request import Example
+from engine.significance.false_discovery import ReplacementTest, draws_needed
 from engine.store import result_store
 from engine.substitution import (
     MASKED_MODEL,

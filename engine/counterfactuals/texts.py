@@ -10,7 +10,7 @@ from typing import Any
 
 from cache import key_for
 from engine import runtime
-from engine.counterfactual_search import (
+from engine.counterfactuals.search import (
     DELETE,
     MASKED,
     NEAREST,

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from engine.false_discovery import (
+from engine.progress import Report, check_cancelled, silent
+from engine.significance.false_discovery import (
     CONTROLS,
     RATES,
     Control,
@@ -29,7 +30,6 @@ from engine.false_discovery import (
     randomization_p_values,
     survives,
 )
-from engine.progress import Report, check_cancelled, silent
 
 WORDS, MATTERING, VOCABULARY = 20, 5, 2_000
 """Words of a text, those that matter among them, and words of the vocabulary."""

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from cache import key_for
 from engine import runtime
-from engine.counterfactual_search import Goal, SearchRound
+from engine.counterfactuals.search import Goal, SearchRound
 from engine.errors import UsageError, not_allowed
 from engine.explain import explain, key_of, require_finite
 from engine.input_kinds import check_removal, load_classifier

@@ -1,10 +1,10 @@
 """Significance of patches: a p-value for each patch of a picture against those at the same place in other pictures.
 
-The interpretability randomization test of Burns, Thomason and Tansey (2020), as `engine.significance` has it for words.
+The interpretability randomization test of Burns, Thomason and Tansey (2020), as for words (`significance.texts`).
 Null hypothesis of a patch: it is itself a draw from the patches at its place in the other pictures of the data set, so
 that the prediction for the picture and those with a replacement are exchangeable. This holds for a class that is chosen
 beforehand. The predicted class is chosen by the picture, and pictures of other classes by theirs: either exceeds the
-rate, as `simulate_pictures` of `engine.significance_simulation` measures. The patches of another picture do not know
+rate, as `simulate_pictures` of `engine.significance.simulation` measures. The patches of another picture do not know
 the rest of this one, so a patch can also be significant because it fits its neighbors. All patches share the same other
 pictures: their p-values are then positively dependent, which Benjamini and Hochberg's procedure allows.
 """
@@ -23,11 +23,11 @@ from engine import runtime
 from engine.data.sources import load_source
 from engine.errors import UsageError, not_allowed
 from engine.explain import predict_encoded
-from engine.false_discovery import ReplacementTest
 from engine.models import catalog
 from engine.models.loading import load_image_model
 from engine.patch_replacement import load_donors, replaced_probabilities, single_replacements
 from engine.request import Picture
+from engine.significance.false_discovery import ReplacementTest
 from engine.store import result_store
 from engine.vision.picture import read_view
 

@@ -38,7 +38,7 @@ RAY_ADDRESS = "EXEGESIS_RAY_ADDRESS"
 SECRETS = (access.PASSWORD, "EXEGESIS_DATABASE_URL")
 """Variables of the server that neither the driver nor a worker needs."""
 _log = logging.getLogger("exegesis.cluster")
-DRIVER = "engine.cluster_driver"
+DRIVER = "engine.jobs.cluster_driver"
 PROBE_SECONDS, PROBES = 2.0, 3
 """Seconds between two looks for the head of the cluster; failed looks after which it counts as lost."""
 RETRIES = 5

@@ -1,0 +1,1 @@
+"""Which words and patches matter more than chance, with the false discovery rate controlled."""
