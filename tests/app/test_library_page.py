@@ -13,8 +13,8 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 import tests.sample_job
-from components.library.cards import DATASET_KEY, MODEL_KEY, NAME_KEY, PICTURES
 from components.inputs.datasets import model_label
+from components.library.cards import DATASET_KEY, MODEL_KEY, NAME_KEY, PICTURES
 from components.library.jobs import DATA, EXAMPLES, METHODS, MODEL, MOST_SHOWN, OPEN
 from components.library.page import SECTIONS
 from engine import jobs
