@@ -160,12 +160,12 @@ def parse_fraction(argument: str, text: str) -> float:
         raise not_allowed(argument, "a number, or a fraction such as 8/255", text[:40]) from None
 
 
-def parse_assignments(pairs: list[str]) -> dict[str, str]:
-    """`["steps=20"]` to `{"steps": "20"}`, as given on the command line."""
+def parse_assignments(pairs: list[str], argument: str = "dataset", example: str = "scenes:seed=7") -> dict[str, str]:
+    """`["seed=7"]` to `{"seed": "7"}`. `argument`, `example`: what an error names."""
     parsed = {}
     for pair in pairs:
         name, sign, value = pair.partition("=")
         if not sign or not name:
-            raise UsageError(f"--param: must be name=value, got {excerpt(pair)}. Example: --param n_steps=50.")
+            raise UsageError(f"{argument}: options must be name=value, got {excerpt(pair)}. Example: {example}.")
         parsed[name.strip()] = value.strip()
     return parsed

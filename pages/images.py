@@ -29,6 +29,7 @@ from components.images.state import (
     draw_pins,
     key,
     load_state,
+    offered_methods,
     read_controls,
     write_state,
 )
@@ -55,11 +56,12 @@ for note in notes:
 with st.container(gap="xsmall"):
     row = draw_focus_controls(models, opened)
     draw_browse_button(row, opened.data.title or opened.name, "pictures", key)
-    class_place = draw_options(methods, opened, row)
+    offered = offered_methods(methods, opened)
+    class_place = draw_options(offered, opened, row)
     draw_picture_list(opened, key)
     left, answer = st.columns([3, 2])
     with left:
-        chosen_methods(methods, WIDGETS, labeled=False)
+        chosen_methods(offered, WIDGETS, labeled=False)
     state = read_controls(loaded, methods, opened)
     SESSION.remember(state, loaded, write_state)
     with answer:

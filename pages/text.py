@@ -34,6 +34,7 @@ from components.text.state import (
     draw_pins,
     key,
     load_state,
+    offered_methods,
     read_controls,
     widen_pins,
     write_state,
@@ -54,10 +55,11 @@ for note in notes:
 with st.container(gap="xsmall"):
     row = draw_focus_controls(models, opened)
     draw_browse_button(row, opened.data.title or opened.name, "a table", key)
-    class_place = draw_options(methods, row)
+    offered = offered_methods(methods, opened)
+    class_place = draw_options(offered, row)
     draw_text_list(opened, key)
     draw_text_fields()
-    chosen_methods(methods, WIDGETS, labeled=False)
+    chosen_methods(offered, WIDGETS, labeled=False)
     state = read_controls(loaded, methods, opened)
     SESSION.remember(state, loaded, write_state)
     probe = draw_prediction(state, class_place)

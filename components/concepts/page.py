@@ -140,6 +140,12 @@ def answer_html(found: ConceptScores) -> str:
         lines = [f"No concept matters significantly to <bdi>{escape(found.model)}</bdi>."]
     tested = {own.concept for own in found.findings}
     blind = tested - {own.concept for own in found.findings if own.separates}
+    if order:
+        matter = {concept for concept, *_ in groups}
+        lines += [
+            f"“<bdi>{escape(name)}</bdi>” has no significant effect."
+            for name in found.concepts if name in tested - blind - matter
+        ]  # fmt: skip
     lines += [
         f"“<bdi>{escape(name)}</bdi>” cannot be tested: no vector separates its examples from random ones. "
         "Give more or clearer examples."

@@ -199,7 +199,8 @@ def preview_area(plan: EvaluationPlan, status: PlanStatus, methods: Methods) -> 
     """Draw the facts known before the work: how classes match, models at chance, and which methods are added."""
     for note, models in experiment.class_notes(plan, status.results.sample.source).items():
         show_note(f"On {', '.join(models)}: {note[0].lower()}{note[1:]}")
-    for note in filter(None, (chance_note(model, plan.dataset) for model in plan.models)):
+    done = {one.model for one in status.results.found}  # their results have a note of their own
+    for note in filter(None, (chance_note(model, plan.dataset) for model in plan.models if model not in done)):
         show_note(note)
     if added := added_methods(plan):
         st.caption(f"Added automatically: {', '.join(methods[id].title for id in added)}.")

@@ -13,6 +13,7 @@ from components.controls import PERSIST, gamma_slider, options_popover, scale_ch
 from components.errors import show_error
 from components.inputs import picture_choice
 from components.inputs.datasets import OpenPictures, open_pictures
+from components.inputs.imported_maps import methods_for_input
 from components.inputs.picture_choice import (
     PictureFocus,
     is_other_picture,
@@ -171,6 +172,11 @@ def read_controls(loaded: PictureState, methods: Mapping[str, Explainer], opened
         sliding=SESSION.read_record(SLIDING, loaded.sliding),
         significance=SESSION.read_record(SIGNIFICANCE, loaded.significance),
     )  # fmt: skip
+
+
+def offered_methods(methods: Mapping[str, Explainer], opened: OpenPictures) -> Mapping[str, Explainer]:
+    """The methods to offer for the picture that the controls show."""
+    return methods_for_input(methods, value("methods") or (), picture_choice.read_controls(opened).picture)
 
 
 def draw_options(methods: Mapping[str, Explainer], opened: OpenPictures, line: DeltaGenerator) -> DeltaGenerator | None:

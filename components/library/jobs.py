@@ -18,7 +18,7 @@ from components.compare.state import CompareState, CompareViewOptions
 from components.compare.state import write as compare_link
 from components.errors import describe_error, error_html
 from components.experiment.state import plan_link
-from components.inputs.datasets import dataset_label, model_label
+from components.inputs.datasets import ModelLabels, dataset_label
 from components.inputs.picture_choice import PictureFocus
 from components.inputs.text_choice import TextFocus
 from components.job_panel import FINDS, STOPS, JobView, failures_html, job_view
@@ -44,6 +44,7 @@ from components.reproduction.state import SMAT, ReproductionState, default_state
 from components.reproduction.state import write as reproduction_link
 from components.scaffold.state import state_of as scaffold_state
 from components.scaffold.state import write_state as scaffold_link
+from components.state import renew_models
 from engine import jobs
 from engine.attacks.plan import AttackPlan
 from engine.comparison.plan import plan_of as comparison_plan
@@ -113,11 +114,14 @@ def explain_spec(model: str, data: str, count: int, methods: list[str]) -> dict[
 
 def _draw_controls(titles: dict[str, str]) -> None:
     left, middle, right = st.columns([2, 2, 1], gap="medium")
+    datasets = [*list_datasets("text"), *list_datasets("image")]
+    labels = ModelLabels(str(st.session_state.get(DATA) or datasets[0]), {})  # as of the last start: this is a form
+    renew_models(MODEL, labels)
     with left:
-        _draw_name("Model", MODEL, _models(), "A listed model, the folder of a checkpoint, or a hub ID.")
+        _draw_name("Model", MODEL, _models(), labels, "A listed model, the folder of a checkpoint, or a hub ID.")
     with middle:
         _draw_name(
-            "Data set", DATA, [*list_datasets("text"), *list_datasets("image")],
+            "Data set", DATA, datasets, dataset_label,
             "Texts for a text model (a name, a CSV, TSV or JSONL file, or hub:owner/name); pictures for an image model "
             "(a name, a zip file, a folder, or hub:owner/name).",
         )  # fmt: skip
@@ -137,13 +141,12 @@ def _models() -> list[str]:
     return [*list_models("text"), *list_models("image")]
 
 
-def _draw_name(label: str, key: str, names: list[str], help: str) -> None:
+def _draw_name(label: str, key: str, names: list[str], label_of: Callable[[str], str], help: str) -> None:
     """Draw the choice of a listed name, or of another one that the user types."""
     st.session_state.setdefault(key, names[0] if names else None)
     options = list(dict.fromkeys([*names, *filter(None, [st.session_state[key]])]))
     st.selectbox(
-        label, options, key=key, format_func=model_label if key == MODEL else dataset_label, accept_new_options=True,
-        help=help, persist_state="session",
+        label, options, key=key, format_func=label_of, accept_new_options=True, help=help, persist_state="session",
     )  # fmt: skip
 
 

@@ -79,7 +79,7 @@ HOW = {
     "starts with  ends with": "The first or last words of the text.",
     "first third  last third": "The words lie in that part of the text.",
     "before": f'The first words lie at most {REACH} words before the second: negation before "good".',
-    "-> negative": "The class by its name, or by its number from 0.",
+    "-> class": "The class by its name, or by its number from 0.",
 }
 HOW_PICTURES = {
     "object": "The object that the data set marks, as patches.",
@@ -117,9 +117,10 @@ def rules_page() -> None:
     for one in wrong:
         show_error(one)
     options = options_popover(SESSION.key(kind, ""), line)
+    models = SESSION.from_widgets(loaded, methods).plan.models
     with line:
-        _help_popover(kind)
-    readable = rule_fields(kind, loaded.plan.rules, SESSION.from_widgets(loaded, methods).plan.models)
+        _help_popover(kind, models)
+    readable = rule_fields(kind, loaded.plan.rules, models)
     with st.expander("Model, data set and methods", key=SESSION.key(kind, "plan"), on_change="rerun"):
         places = plan_controls(SESSION, kind, methods, options)
     places = dict.fromkeys(places, st.empty())  # an error in a closed expander would not be seen
@@ -147,7 +148,7 @@ def rule_fields(kind: str, rules: Sequence[str], models: Sequence[str]) -> bool:
         if place > max(1, len(typed)) and not st.session_state[key]:
             continue  # one empty field after those in use is enough
         with column:
-            hint = "Add a rule to compare" if place else FORMS[0] if kind == "text" else REGION_FORMS[0]
+            hint = "Add a rule to compare" if place else example_rules(kind, models)[0]
             text = str(
                 st.text_input(f"Rule {letter}", key=key, persist_state=PERSIST, max_chars=200, placeholder=hint)
             ).strip()  # fmt: skip
@@ -174,15 +175,25 @@ def _field_key(kind: str, place: int) -> str:
     return SESSION.key(kind, f"rules.{place}")
 
 
-def _help_popover(kind: str) -> None:
-    how, forms = (HOW, FORMS) if kind == "text" else (HOW_PICTURES, REGION_FORMS)
+def example_rules(kind: str, models: Sequence[str]) -> list[str]:
+    """An example of each form, about classes that the first model has."""
+    if kind != "text":
+        return list(REGION_FORMS)
+    labels = summarize_model(models[0]).labels if models else ()
+    if len(labels) < 2 or {"positive", "negative"} <= set(labels):
+        return list(FORMS)
+    return [form.replace("-> positive", f"-> {labels[0]}").replace("-> negative", f"-> {labels[-1]}") for form in FORMS]
+
+
+def _help_popover(kind: str, models: Sequence[str]) -> None:
+    how = HOW if kind == "text" else HOW_PICTURES
     with st.popover("How to write a rule", icon=":material/help:", key=SESSION.key(kind, "help")):
         rows = "".join(f"<dt><code>{escape(name)}</code></dt><dd>{escape(about)}</dd>" for name, about in how.items())
         st.html(f'<div class="xg"><dl class="xg-facts xg-small">{rows}</dl></div>')
         if kind == "text":
             st.caption(LIMITS)
         st.caption("Examples. Press one to use it.")
-        for form in forms:
+        for form in example_rules(kind, models):
             st.button(
                 escape_label(form), key=SESSION.key(kind, f"form.{form}"), type="tertiary",
                 on_click=partial(take_form, kind, form),
@@ -213,8 +224,6 @@ def _results(state: ExperimentState, plan: RulesPlan, methods: Methods, places: 
     else:
         work_area(SESSION.page, plan, status, _cost, "Some results of {} failed.")
     for found in status.results.found:
-        if len(status.results.found) > 1:
-            st.subheader(escape_label(found.model), anchor=False)
         _model_area(state, status, found)
     if status.results.found:
         _export(state, status, methods)
@@ -230,6 +239,7 @@ def _model_area(state: ExperimentState, status: PlanStatus, found: ModelRules) -
         show_error(f"No example can be tested. {next(iter(found.failed.values()), '')} Choose another data set.")
         return
     rules = scored_rules(found, plan.seed)
+    st.caption(escape_label(f"{found.model} on {plan.dataset}"))  # its controls are in a closed expander
     st.html(answer_html(rules, len(found.examples), plan.seed))
     panels = PICTURE_PANELS if state.kind == "image" else TEXT_PANELS
     charts = [

@@ -12,6 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from components.controls import PERSIST, gamma_slider, options_popover, scale_choice, seed_input
 from components.inputs import text_choice
 from components.inputs.datasets import OpenTexts, open_texts
+from components.inputs.imported_maps import methods_for_input
 from components.inputs.text_choice import (
     TextFocus,
     draw_pair_switch,
@@ -201,6 +202,11 @@ def read_controls(loaded: TextState, methods: Mapping[str, Explainer], opened: O
         significance=SESSION.read_record("significance.", loaded.significance),
         generation=SESSION.read_record("generation.", loaded.generation),
     )
+
+
+def offered_methods(methods: Mapping[str, Explainer], opened: OpenTexts) -> Mapping[str, Explainer]:
+    """The methods to offer for the text that the controls show."""
+    return methods_for_input(methods, value("methods") or (), text_choice.read_controls(opened).example)
 
 
 def draw_options(methods: Mapping[str, Explainer], line: DeltaGenerator) -> DeltaGenerator | None:

@@ -9,9 +9,10 @@ from rich.text import Text
 
 from engine import jobs
 from engine.cli import options, output
-from engine.cli.experiments import require_value, worked
+from engine.cli.experiments import require_value, with_absolute_paths, worked
 from engine.cli.inputs import read_typed_params
 from engine.cli.jobs import JobCommands, exit_unless_done, run_with_progress
+from engine.data.sources import load_source
 from engine.errors import ExegesisError
 from engine.input_kinds import kind_of_model
 from engine.lazy import LazyModule
@@ -60,6 +61,7 @@ def train(
         split=split,
         params=params,
     )  # fmt: skip
+    plan = with_absolute_paths(plan) if job else plan
     training.check(plan)
     if job:
         exit_unless_done(run_with_progress(jobs.create("empirical", plan.as_plain())))
@@ -76,8 +78,17 @@ def train(
         numbers = (one.relative, one.pearson, one.spearman, one.cosine)
         errors.add_row(name, *("–" if value is None else f"{value:.3f}" for value in numbers), f"{one.count:,}")
     output.console().print(errors)
-    given = "--image F" if kind == "image" else "--text '...'"
-    print(f"Use it: exegesis explain --model {plan.model} --method empirical --param of={trained.name} {given}")
+    pairs = load_source(kind, plan.dataset, plan.split).pairs
+    print(usage(trained, pairs))
+
+
+def usage(trained: EmpiricalExplainer, pairs: bool) -> str:
+    """How to use it, or that it predicts nothing. `pairs`: the model reads pairs of texts."""
+    card = trained.card
+    if card.expected() >= 1:
+        return "It predicts nothing: a map of zeros has an error of 1. Train it on more examples, with --train-size."
+    given = "--image F" if card.kind == "image" else "--text '...'" + (" --text-pair '...'" if pairs else "")
+    return f"Use it: exegesis explain --model {card.model} --method empirical --param of={trained.name} {given}"
 
 
 @app.command("list")

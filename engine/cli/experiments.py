@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -28,16 +28,23 @@ from engine.cli.options import (
     set_parameters,
 )
 from engine.cli.root import FAILED, STOPPED, fail, note
+from engine.concepts.plan import INCLUDED
+from engine.data.tasks import registered_dataset
 from engine.errors import Cancelled, UsageError, not_allowed
 from engine.experiments.base import Experiment
 from engine.experiments.options import Option, has_methods, options_of
 from engine.experiments.run import FORMATS, carry_out, formats_of, part_results, rows_of
 from engine.jobs import create
 from engine.jobs.cluster import RAY_ADDRESS
+from engine.models.catalog import is_embedded
+from engine.models.label_prompts import MARK as LABELS_MARK
 from engine.progress import CancelToken, Report
 from engine.store import result_store
 
 T = TypeVar("T")
+P = TypeVar("P", bound=Any)
+PATHS = {"models", "model", "teacher", "base", "dataset", "concepts"}
+"""Fields of plans that may name a file or folder."""
 Work = Callable[[Any, Report, CancelToken], Any]
 """Returns the result of a plan."""
 Sections = Callable[[Any], Iterable[RenderableType]]
@@ -123,7 +130,7 @@ def run_experiment(
     check_dtype(typed["dtype"])
     check_job(typed["job"], typed["executor"])
     file = rows_file(typed["out"], own)
-    plan = read_plan()
+    plan = with_absolute_paths(read_plan()) if typed["job"] else read_plan()
     if work is None:
         work = partial(carry_out, executor=typed["executor"], address=typed["address"])
     result = worked(own.id, own.doing, partial(work, plan), plan.as_plain() if typed["job"] else None)
@@ -156,6 +163,28 @@ def check_job(job: bool, executor: str) -> None:
             f"--job: runs on this machine or on the cluster that {RAY_ADDRESS} names, got --executor {executor} too. "
             "Remove one of them."
         )
+
+
+def with_absolute_paths(plan: P) -> P:
+    """The plan with absolute paths of models and data sets: a job may be carried out in another folder."""
+    changed = {}
+    for field in PATHS & {one.name for one in fields(plan)}:
+        value = getattr(plan, field)
+        if isinstance(value, tuple):
+            changed[field] = tuple(map(_absolute, value))
+        elif value is not None:
+            changed[field] = _absolute(value)
+    return replace(plan, **changed)
+
+
+def _absolute(name: str) -> str:
+    """The name of a model or data set, absolute if it is that of a file or folder; options and labels stay."""
+    if name in INCLUDED or is_embedded(name) or registered_dataset(name):
+        return name
+    for path, mark, rest in ((name, "", ""), name.partition(LABELS_MARK), name.partition(":")):
+        if path and Path(path).expanduser().exists():
+            return str(Path(path).expanduser().absolute()) + mark + rest
+    return name
 
 
 def rows_file(out: str | None, own: Experiment | None = None) -> Path | None:

@@ -17,7 +17,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from engine.cli import options
-from engine.cli.experiments import check_job, require_value, rows_file, worked
+from engine.cli.experiments import check_job, require_value, rows_file, with_absolute_paths, worked
 from engine.cli.output import NOTHING, console, print_json, table, visible, write_file
 from engine.cli.root import FAILED, fail
 from engine.errors import UsageError, not_allowed
@@ -107,6 +107,7 @@ def scaffold(
         seeds=_whole_numbers("--seeds", seeds, 0),
         train_sizes=plan.train_sizes if train_sizes is None else _whole_numbers("--train-sizes", train_sizes, 1),
     )
+    plan = with_absolute_paths(plan) if job else plan
     _check_explainer(explainer, plan)
     result = worked(
         "scaffold",

@@ -44,7 +44,7 @@ CORPUS = register(
         doing="removing words",
         json_help="Print all numbers with adjusted p-values as JSON.",
         opens_with={
-            "text": CorpusPlan(("reviews-minilm",), "reviews"),
+            "text": CorpusPlan(("reviews-minilm",), "reviews-generated"),
             "image": CorpusPlan(("digits-vit",), "digits", examples=200),
         },
     )

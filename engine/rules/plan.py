@@ -10,6 +10,7 @@ from engine.experiments.base import Experiment, register
 from engine.experiments.options import ExperimentPlan
 from engine.params import Plain, option
 from engine.removal_operators import PATCH_OPERATORS
+from engine.rules.language import FORMS
 
 MOST_RULES = 4
 DELETE, MASK, REPLACE = WORD_REMOVALS = ("delete", "mask", "replace")
@@ -17,7 +18,8 @@ REMOVAL_ABOUT = (
     "How words or patches are removed. Delete: the text without the words. Mask: the model's mask token stands in "
     "their place. Replace: a masked language model draws a word for each. Mean, zero, blur, drop: as on Evaluate."
 )
-TEXT_RULES = ("negation -> negative", '"not" or "never" -> negative')
+TEXT_RULES = ("negation -> contradiction", '"a" -> contradiction')
+"""A claim about models of inference, and the same of a word that says nothing."""
 PICTURE_RULES = ("object -> any",)
 METHODS = ("gradient_x_input", "attn_lrp")
 PICTURE_METHODS = ("gradient_x_input", "attention_rollout")
@@ -38,7 +40,7 @@ class RulesPlan(ExperimentPlan):
     models: tuple[str, ...] = options.models()
     dataset: str = options.dataset()
     rules: tuple[str, ...] = option(
-        (), f"Up to {MOST_RULES} rules between commas, such as '{TEXT_RULES[1]}'.", flag="rule", link="rule",
+        (), f"Up to {MOST_RULES} rules between commas, such as '{FORMS[0]}'.", flag="rule", link="rule",
         metavar="R,R", place="lead", allowed=f"1 to {MOST_RULES} different rules",
     )  # fmt: skip
     methods: tuple[str, ...] = options.methods(METHODS, f"Or 'all'. [default: {','.join(METHODS)}]")
@@ -70,7 +72,7 @@ RULES = register(
         doing="testing",
         json_help="Print the scores of the rules as JSON.",
         opens_with={
-            "text": RulesPlan(("reviews-minilm",), "reviews", TEXT_RULES),
+            "text": RulesPlan(("nli-minilm",), "nli", TEXT_RULES),
             "image": RulesPlan(("scenes-vit",), "scenes", PICTURE_RULES, PICTURE_METHODS, examples=60),
         },
     )

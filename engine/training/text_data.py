@@ -60,7 +60,7 @@ class AddedTexts:
 
 def read_text_corpus(dataset: str, columns: str = "") -> TextCorpus:
     """Load the training split and the other labeled splits; a single file is all training data."""
-    mapping = parse_assignments(columns.split(",")) if columns else None
+    mapping = parse_assignments(columns.split(","), "--columns", "text=review,label=stars") if columns else None
     train = load_train_split(dataset, mapping)
     others = {} if train.split == "all" else _load_other_splits(dataset, mapping, train)
     labels = SCORE if train.task == "regression" else train.label_names

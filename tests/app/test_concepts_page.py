@@ -42,6 +42,13 @@ def test_the_answer_names_concept_class_and_layer() -> None:
     assert "“<bdi>&lt;b&gt;negation</bdi>” raises <bdi>good</bdi> in <bdi>a-model</bdi> at layer 3: score" in answer
     assert f"{second.score:.2f} against {second.random:.2f}" in answer
     assert "lowers" in answer_html(scores(0.9, own=0.1))
+    assert "no significant effect" not in answer
+    both = dataclasses.replace(
+        found, concepts=(*found.concepts, "films"), sizes=(50, 50), accuracy=np.full((2, 2, 10), 0.9),
+        scores=np.concatenate([found.scores, found.random_scores[..., :10]]),
+        random_scores=np.repeat(found.random_scores, 2, axis=0), random_accuracy=np.full((2, 2, 20), 0.5),
+    )  # fmt: skip
+    assert "“<bdi>films</bdi>” has no significant effect." in answer_html(both), "the control is named, too"
     table = findings_table(found.findings)
     assert table["Result"].tolist() == ["not significant", "significant"]
     drawn = layers_chart(table, "light").to_dict()

@@ -324,6 +324,13 @@ def test_it_opens_with_an_evaluation_whose_controls_keep_what_the_link_says() ->
     assert set(scopes.values()) == {PERSIST}
 
 
+def test_a_model_at_chance_is_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("components.evaluate.page.chance_note", lambda model, dataset: f"{model}, by its card")
+    told = notes(opened(model=["reviews-minilm", "bert-reviews"]))
+    assert "bert-reviews, by its card" in told
+    assert "reviews-minilm, by its card" not in told, "its results are there, with a note of their own"
+
+
 def test_pictures_have_a_session_of_their_own() -> None:
     page = opened(seed="3")
     page.segmented_control("evaluate.kind").set_value("image").run()

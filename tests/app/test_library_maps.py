@@ -84,7 +84,7 @@ def test_a_set_is_listed_and_removed(model: str) -> None:
     assert page.info[0].value == EMPTY
 
 
-def test_text_shows_the_map_and_other_pages_offer_it(model: str, tmp_path: Path) -> None:
+def test_text_shows_the_map_and_pages_offer_it_for_its_input_alone(model: str, tmp_path: Path) -> None:
     imported.import_maps(parse_maps(PLAIN), "mine", model)
     page = opened("text", model=model, text="good food", method=["maps:mine"])
     drawn = readable_html(page)
@@ -93,6 +93,8 @@ def test_text_shows_the_map_and_other_pages_offer_it(model: str, tmp_path: Path)
     assert "<b>1.0" not in raw(page)
     refused = readable_html(opened("text", model=model, text="bad food", method=["maps:mine"]))
     assert "maps:mine has no map of this input" in refused
+    assert "Saliency, imported (mine)" in choices(opened("text", model=model, text="good food"))
+    assert "Saliency, imported (mine)" not in choices(opened("text", model=model, text="bad food"))
     data = tmp_path / "own.csv"
     data.write_text("text,label\nbad food,0\ngood food,1\n", encoding="utf-8")
     for page in (opened("evaluate", model=model, data=str(data)), opened("compare", input="text", text="good food")):

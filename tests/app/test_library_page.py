@@ -13,6 +13,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 import tests.sample_job
+from components.inputs.datasets import model_label
 from components.library.cards import DATASET_KEY, MODEL_KEY, NAME_KEY, PICTURES
 from components.library.jobs import DATA, EXAMPLES, METHODS, MODEL, MOST_SHOWN, OPEN
 from components.library.page import SECTIONS
@@ -108,6 +109,9 @@ def test_without_jobs_the_page_says_what_to_do() -> None:
 
 def test_the_form_submits_a_job_that_computes_what_was_asked(model: str) -> None:
     page = opened(**{OPEN: True, MODEL: model, DATA: "reviews", EXAMPLES: 3, METHODS: ["random", "gradient_x_input"]})
+    own = model_label("reviews-minilm", data="reviews")
+    assert own != model_label("reviews-minilm")
+    assert own in page.selectbox(MODEL).options, "the score on the chosen data set, as on the other pages"
     page.button[0].click().run()
     assert not page.exception
     [job] = jobs.list_jobs()

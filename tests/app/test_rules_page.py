@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from components.errors import escape_label
 from components.navigation import RULES_PAGE
 from components.rules.charts import (
     PICTURE_PANELS,
@@ -23,7 +24,7 @@ from components.rules.charts import (
     scores_table,
     verdict_text,
 )
-from components.rules.page import RULES, exceptions_of
+from components.rules.page import RULES, example_rules, exceptions_of
 from engine import jobs
 from engine.experiments.run import finished
 from engine.rules.language import FORMS
@@ -59,12 +60,13 @@ def field(page: AppTest, letter: str) -> Any:
 def test_the_page_opens_finished_with_the_answer_of_the_engine() -> None:
     page = opened()
     assert not errors(page)
-    plan = RULES.plan(("reviews-minilm",), "reviews", TEXT_RULES, ("gradient_x_input",), 24)
+    plan = RULES.plan(("nli-minilm",), "nli", TEXT_RULES, ("gradient_x_input",), 24)
     result = finished(plan)
     assert result is not None
     rules = scored_rules(result.models[0], 0)
     text = " ".join(words_of(page).split())
     assert verdict_text(rules, 0) in text
+    assert escape_label("nli-minilm on nli") in [one.value for one in page.caption], "else unseen"
     for one in rules:
         assert " ".join(rule_sentences(one, 24)) in text
     [area] = [one for one in page.get("code") if "exegesis rules" in one.value]
@@ -75,30 +77,33 @@ def test_the_page_opens_finished_with_the_answer_of_the_engine() -> None:
 def test_a_wrong_rule_has_its_error_and_a_right_one_its_answer_and_link() -> None:
     page = opened()
     before = words_of(page)
-    field(page, "A").set_value('"not" -> negativ').run()
+    field(page, "A").set_value('"not" -> contradictio').run()
     assert errors(page) == [
-        "the class after -> must be one of negative, positive, or its number from 0, got 'negativ'. "
-        "Did you mean 'negative'?"
+        "the class after -> must be one of entailment, neutral, contradiction, or its number from 0, got "
+        "'contradictio'. Did you mean 'contradiction'?"
     ]
-    field(page, "A").set_value("not -> negative").run()
+    field(page, "A").set_value("not -> neutral").run()
     [error] = errors(page)
     assert error.startswith("character 5: expected")
-    field(page, "A").set_value('"the" -> negative').run()
+    field(page, "A").set_value('"the" -> neutral').run()
     assert not errors(page)
     assert words_of(page) != before
-    assert list(page.query_params["rule"]) == ['"the" -> negative', TEXT_RULES[1]]
-    again = opened(rule=['"the" -> negative', TEXT_RULES[1]])
+    assert list(page.query_params["rule"]) == ['"the" -> neutral', TEXT_RULES[1]]
+    again = opened(rule=['"the" -> neutral', TEXT_RULES[1]])
     assert [one.value for one in again.text_input if one.label.startswith("Rule ")] == [
-        '"the" -> negative', TEXT_RULES[1], "",
+        '"the" -> neutral', TEXT_RULES[1], "",
     ]  # fmt: skip
 
 
 def test_an_example_goes_into_the_first_empty_field() -> None:
     page = opened()
-    [button] = [one for one in page.button if one.key and one.key.endswith(f"form.{FORMS[2]}")]
+    assert example_rules("text", ("reviews-minilm",)) == list(FORMS)
+    example = example_rules("text", ("nli-minilm",))[2]
+    assert example == 'negation before "good" -> contradiction', "of a class that the model has"
+    [button] = [one for one in page.button if one.key and one.key.endswith(f"form.{example}")]
     button.click().run()
     assert not errors(page)
-    assert [one.value for one in page.text_input if one.label.startswith("Rule ")] == [*TEXT_RULES, FORMS[2], ""]
+    assert [one.value for one in page.text_input if one.label.startswith("Rule ")] == [*TEXT_RULES, example, ""]
 
 
 def test_save_adds_the_test_to_the_recent_ones() -> None:
@@ -120,7 +125,7 @@ def test_pictures_have_their_own_rules_and_exceptions() -> None:
 
 
 def test_a_text_is_escaped_in_answers_and_lists() -> None:
-    page = opened(rule=['"<b>x</b>" -> negative', "negation -> negative"])
+    page = opened(rule=['"<b>x</b>" -> neutral', "negation -> neutral"])
     assert not [one for one in page.get("html") if "<b>x</b>" in one.proto.body]
 
 

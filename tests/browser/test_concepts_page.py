@@ -17,6 +17,13 @@ from tests.browser.waiting import settled
 def test_it_opens_finished_with_a_named_concept_and_another_class_is_drawn(
     server: Server, open_page: Callable[..., Page]
 ) -> None:
+    texts = open_page(f"{server.url}/{CONCEPTS_PAGE.url_path}", width=390)
+    expect(texts.get_by_text("“praise” raises positive in reviews-minilm at layer 3")).to_be_visible(
+        timeout=2 * TIMEOUT_MS
+    )
+    expect(texts.get_by_text("“restaurants” has no significant effect.")).to_be_visible()
+    settled(texts)
+    assert fits(texts)
     page = open_page(f"{server.url}/{CONCEPTS_PAGE.url_path}?input=image", width=390)
     expect(page.get_by_text("“boats” raises boat in scenes-vit at layer 3")).to_be_visible(timeout=2 * TIMEOUT_MS)
     expect(page.get_by_role("textbox", name="Concepts: names or data sets")).to_have_value("boats")

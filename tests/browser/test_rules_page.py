@@ -27,7 +27,7 @@ def test_a_rule_is_typed_refused_at_its_field_fixed_and_answered(
     settled(page)
     assert fits(page)
     field = page.get_by_role("textbox", name="Rule A")
-    field.fill("good -> positive")
+    field.fill("good -> neutral")
     field.press("Enter")
     error = page.get_by_role("alert")
     expect(error).to_contain_text("character 1: expected a word in quotation marks")
@@ -36,16 +36,16 @@ def test_a_rule_is_typed_refused_at_its_field_fixed_and_answered(
     assert below is not None
     assert above is not None
     assert 0 < below["y"] - above["y"] < 120
-    field.fill('"good" or "the" -> positive')
+    field.fill('"good" or "the" -> neutral')
     field.press("Enter")
     expect(error).to_have_count(0)
     expect(page.get_by_text(TRUE_FOR)).to_have_count(2, timeout=2 * TIMEOUT_MS)
-    expect(page.get_by_text("The model predicts positive for")).to_be_visible()
+    expect(page.get_by_text("The model predicts neutral for")).to_be_visible()
     settled(page)
     assert "rule=" in page.url
     again = open_page(page.url, scheme="dark", width=width)
-    expect(again.get_by_role("textbox", name="Rule A")).to_have_value('"good" or "the" -> positive')
-    expect(again.get_by_text("The model predicts positive for")).to_be_visible(timeout=2 * TIMEOUT_MS)
+    expect(again.get_by_role("textbox", name="Rule A")).to_have_value('"good" or "the" -> neutral')
+    expect(again.get_by_text("The model predicts neutral for")).to_be_visible(timeout=2 * TIMEOUT_MS)
 
 
 def test_the_window_moves_with_the_keyboard_and_its_prediction_follows(

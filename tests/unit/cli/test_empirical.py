@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
+from engine.cli.empirical import usage
 from engine.empirical import explainer as trained_explainers
 from tests.unit.cli.conftest import Run
 from tests.unit.vision.tiny_vit import blobs, save_vit
@@ -33,6 +35,13 @@ def test_one_command_trains_and_another_explains_a_picture(run: Run, vit: str, t
     assert (listed["name"], listed["kind"], listed["usable"]) == ("fast", "image", True)
     assert listed["params"]["n_samples"] == 12
     assert listed["training_passes"] == pytest.approx(15 * listed["passes"])
+    own = trained_explainers.load(trained_explainers.explainers_folder() / "fast")
+    nothing = replace(own.card.errors[own.card.OWN], relative=1.0)
+    assert usage(replace(own, card=replace(own.card, errors={own.card.OWN: nothing})), pairs=False).startswith(
+        "It predicts nothing: a map of zeros has an error of 1."
+    )
+    nearly = replace(own.card, kind="text", errors={own.card.OWN: replace(nothing, relative=0.99)})
+    assert usage(replace(own, card=nearly), pairs=True).endswith("--text '...' --text-pair '...'")
     Image.fromarray(blobs(1).pixels).save(tmp_path / "mine.png")
     done = run("explain", "--model", vit, "--method", "empirical", "--image", str(tmp_path / "mine.png"), "--json")
     assert done.code == 0, done.err

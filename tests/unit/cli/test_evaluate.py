@@ -14,9 +14,11 @@ import pytest
 import engine.cli.experiments as run_module
 import engine.evaluation.measurement as explanations
 from engine import runtime
+from engine.cli.experiments import with_absolute_paths
 from engine.errors import ExegesisError
 from engine.evaluation import result
 from engine.evaluation.experiment import evaluate, rows
+from engine.evaluation.plan import EvaluationPlan
 from engine.evaluation.result import COLUMNS
 from engine.jobs import list_jobs
 from engine.metrics.plausibility import ALL, NOTHING
@@ -156,6 +158,18 @@ def test_a_second_run_computes_nothing_and_neither_does_one_after_a_job(
     whole = evaluate([bert], reviews, ["integrated_gradients", "gradient_l2"], ["complexity", "comprehensiveness"],
                      params={"integrated_gradients": {"n_steps": 4}})  # fmt: skip
     assert whole.plan.as_plain()["params"] == again["plan"]["params"]
+
+
+def test_a_job_names_files_by_absolute_paths_so_that_any_folder_can_resume_it(
+    run: Run, bert: str, reviews: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(Path(reviews).parent)
+    name = f"{Path(reviews).name}:slice=few,rows=0-3"
+    ran(run, bert, name, "--metrics", "complexity", "--methods", "random", "--job")
+    [job] = list_jobs()
+    assert job.spec["dataset"] == f"{reviews}:slice=few,rows=0-3"
+    plan = EvaluationPlan(("reviews-minilm",), "reviews", ("random",))
+    assert with_absolute_paths(plan) == plan, "names of the project stay"
 
 
 def test_a_failing_example_is_told_and_the_others_go_on(

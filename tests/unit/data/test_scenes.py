@@ -209,7 +209,7 @@ def test_ten_plates_are_distinct() -> None:
         ("digits:" + "n" * 5000 + "=3", r"digits takes no options, got n{40,80}\. Write"),
         ("scenes:color=red", r"parameter of scenes: unknown name 'color'"),
         ("scenes-marked:strength=2", r"scenes-marked\.strength: must be a number from 0 to 1, got 2"),
-        ("scenes:seed", r"must be name=value, got 'seed'"),
+        ("scenes:seed", r"^dataset: options must be name=value, got 'seed'\. Example: scenes:seed=7\.$"),
         ("digits:seed=1", r"dataset: digits takes no options, got seed\. Write digits alone"),
     ],
 )
