@@ -115,13 +115,9 @@ class Task:
         are read; by default each row has its own. All go back together. Returns the value of each row.
         """
         model = self.model
-        longest = max(len(e) for e in self.examples)
-        most = rows_at_once(model, longest, gradients=True)
         given = [[row] for row in range(len(index))] if passes is None else passes
-        shared = sorted((own[at : at + most] for own in given for at in range(0, len(own), most)), key=len)
 
-        def compute(part: slice) -> tuple[np.ndarray, np.ndarray]:
-            turns = np.array(shared[part]).T
+        def compute(turns: Int[np.ndarray, "turn pass"]) -> tuple[np.ndarray, np.ndarray]:
             batch = self.batch(index[turns[0]])
             point = points(turns[0], batch).detach().requires_grad_()
             read = self.read_targets(len(turns) > 1, batch, model.embed_points(point, place), quantity != LOGIT)
@@ -148,7 +144,7 @@ class Task:
                 )
             return order, np.concatenate(values)
 
-        parts = in_chunks(compute, len(shared), fit_passes(shared, lambda count: max(1, most // count)))
+        parts = self.in_shared_passes(compute, given)
         values = np.empty(len(index))
         values[np.concatenate([rows for rows, _ in parts])] = np.concatenate([own for _, own in parts])
         return values
@@ -201,6 +197,27 @@ class Task:
             group.append(item)
         return sorted(groups, key=lambda group: (len(group), min(group)))
 
+    def in_shared_passes(
+        self,
+        compute: Callable[[Int[np.ndarray, "turn pass"]], T],
+        passes: Sequence[Sequence[int]],
+        attention: bool = False,
+    ) -> list[T]:
+        """Run `compute` on as many passes at a time as fit into memory with the gradients of all their rows.
+
+        It takes the rows of each pass in a column. Passes of as many rows go together, and one of too many is taken
+        apart. `attention`: whether the attention of all layers must fit as well.
+        """
+        most = rows_at_once(self.model, max(map(len, self.examples)), gradients=True, attention=attention)
+        fitting = sorted((own[at : at + most] for own in passes for at in range(0, len(own), most)), key=len)
+        counts = list(map(len, fitting))
+
+        def fit(first: int) -> int:
+            count = counts[first]
+            return min(bisect.bisect_right(counts, count) - first, max(1, most // count))
+
+        return in_chunks(lambda part: compute(np.array(fitting[part]).T), len(fitting), fit)
+
     def by_parts(self, compute: Callable[[Task], list[T]], attention: bool = False) -> list[T]:
         """Run `compute` on parts of the items that fit into memory with their gradients, and join the results.
 
@@ -231,16 +248,6 @@ class Task:
         return Captured(
             torch.cat(recorder.logits), torch.cat(recorder.probabilities), torch.cat(scales) if scales else None
         )
-
-
-def fit_passes(passes: Sequence[Sequence[int]], most: Callable[[int], int]) -> Callable[[int], int]:
-    """How many passes from one on go together: those of as many rows, at most `most` of that count. By rising count."""
-    counts = list(map(len, passes))
-
-    def fit(first: int) -> int:
-        return min(bisect.bisect_right(counts, counts[first]) - first, most(counts[first]))
-
-    return fit
 
 
 def _begins(shorter: EncodedInput, longer: EncodedInput) -> bool:
