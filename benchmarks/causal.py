@@ -214,10 +214,10 @@ def workloads(subject: Subject, inseq: PeerProcess | None) -> Iterator[tuple[str
     """Each workload with its sides."""
     model = subject.model
 
-    def sides(bare: Callable[[], object], ours: Callable[[], object], captum: Callable[[], object], name: str | None,
-              steps: int = 1) -> dict[str, Seconds]:  # fmt: skip
+    def sides(bare: Callable[[], object], ours: Callable[[], object], captum: Callable[[], object] | None = None,
+              name: str | None = None, steps: int = 1) -> dict[str, Seconds]:  # fmt: skip
         named = {"bare": bare, "exegesis": ours, "captum": captum}
-        work = {by: timed(run, model) for by, run in named.items()}
+        work = {by: timed(run, model) for by, run in named.items() if run is not None}
         if inseq is not None and name is not None:
             job = {"method": name, "prompt": subject.prompt, "follows": subject.text(steps), "options": {}}
             work["inseq"] = lambda: float(inseq.ask("explain", **job)["seconds"])
@@ -249,9 +249,12 @@ def workloads(subject: Subject, inseq: PeerProcess | None) -> Iterator[tuple[str
             bare_forward(subject, sampled_rows(subject, SAMPLES)),
             run_method(subject.task, "kernel_shap", removal=REMOVAL, n_samples=SAMPLES),
             captum_removal(subject, KernelShap, n_samples=SAMPLES),
-            None,
         ),
     )
+    if model.adapter.lrp is not None:
+        steps = len(subject.generated)
+        ours = run_method(subject.task_of(steps), "attn_lrp")
+        yield f"AttnLRP, {steps} targets", sides(bare_gradients(subject, steps), ours)
 
 
 def load_causal(name: str) -> CausalModel:
@@ -281,8 +284,9 @@ def causal_work(model: str, rounds: int, repeats: int, inseq: str) -> Measuremen
     alone. Captum 0.9: `LLMAttribution` of `FeatureAblation` and `KernelShap`, whole rows in one pass each, its only
     way; `LLMGradientAttribution`. inseq: its occlusion and gradient x input, in a process of its own. Equal settings:
     the pad token in place of a removed one, as many samples, the same target tokens; inseq's occlusion has its own
-    baseline. Captum's gradients are of the log-probability, ours and the bare ones of the logit. The processor's time
-    of one thread, so set OMP_NUM_THREADS=1; on a GPU the time by the clock, without inseq.
+    baseline. Captum's gradients are of the log-probability, ours and the bare ones of the logit. Neither has AttnLRP,
+    whose bare work is that of gradients. The processor's time of one thread, so set OMP_NUM_THREADS=1; on a GPU the
+    time by the clock, without inseq.
     """
     loaded = load_causal(model)
     subject = read_subject(loaded, " ".join([TEXT] * repeats), STEPS)

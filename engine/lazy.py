@@ -47,8 +47,8 @@ class LazyModule(ModuleType):
         if module is None or module is not self._imported:  # not used yet, or replaced since
             with paused_collection() if self.__name__ not in sys.modules else contextlib.nullcontext():
                 module = self._imported = importlib.import_module(self.__name__)
-        if name in self._submodules:
-            return importlib.import_module(f"{self.__name__}.{name}")
+        if name in self._submodules and (full_name := f"{self.__name__}.{name}") not in sys.modules:
+            return importlib.import_module(full_name)
         return getattr(module, name)
 
 

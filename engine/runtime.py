@@ -24,7 +24,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.lazy import torch
@@ -348,21 +348,39 @@ def rows_at_once(
 
 
 def _tokens_in_cache(model: AnyClassifier) -> int | float:
-    hidden, wide = _widths(model)
-    cache, size = last_level_cache(), model.dtype.itemsize
-    weights = (4 * hidden + 2 * wide) * hidden * size
+    shape, cache, size = _shape(model), last_level_cache(), model.dtype.itemsize
+    weights = (4 * shape.hidden + 2 * shape.wide) * shape.hidden * size
     if 2 * weights > cache:
         return math.inf
-    return max(CPU_TOKENS_AT_LEAST, (cache - weights) // ((hidden + 2 * wide) * size))
+    return max(CPU_TOKENS_AT_LEAST, (cache - weights) // ((shape.hidden + 2 * shape.wide) * size))
 
 
-def _widths(model: AnyClassifier) -> tuple[int, int]:
-    """The width of the hidden states and of the inner activations of a block; of Swin, those of the first stage."""
-    config: Any = model.module.config
+class _Shape(NamedTuple):
+    """The sizes of a model that its memory depends on; of Swin, those of the first stage.
+
+    hidden, wide: of the hidden states, and of the inner activations of a block. reach: the most positions that one
+    attends to.
+    """
+
+    layers: int
+    heads: int
+    hidden: int
+    wide: int
+    reach: float = math.inf
+
+
+def _shape(model: AnyClassifier) -> _Shape:
+    if "shape" not in model.memo:
+        model.memo["shape"] = _read_shape(model.module.config)
+    return model.memo["shape"]
+
+
+def _read_shape(config: Any) -> _Shape:
     if hasattr(config, "window_size") and hasattr(config, "depths"):
-        return config.embed_dim, int(config.mlp_ratio * config.embed_dim)
+        wide = int(config.mlp_ratio * config.embed_dim)
+        return _Shape(sum(config.depths), config.num_heads[0], config.embed_dim, wide, config.window_size**2)
     wide = getattr(config, "intermediate_size", None) or getattr(config, "d_ff", None) or 4 * config.hidden_size
-    return config.hidden_size, wide
+    return _Shape(config.num_hidden_layers, config.num_attention_heads, config.hidden_size, wide)
 
 
 def past_bytes(model: AnyClassifier, length: int) -> int:
@@ -375,12 +393,8 @@ def past_bytes(model: AnyClassifier, length: int) -> int:
 
 
 def _row_bytes(model: AnyClassifier, length: int, gradients: bool, attention: bool, past: int = 0) -> int:
-    config: Any = model.module.config
-    layers, heads, reach = config.num_hidden_layers, config.num_attention_heads, length
-    if not isinstance(heads, int):  # Swin: later stages have more heads but fewer positions
-        layers, heads, reach = sum(config.depths), heads[0], min(length, config.window_size**2)
-    hidden, wide = _widths(model)
-    matrices = heads * length * (reach + past) * 3
+    layers, heads, hidden, wide, reach = _shape(model)
+    matrices = heads * length * (min(length, reach) + past) * 3
     in_flight = length * (10 * hidden + 3 * wide) + matrices
     in_flight += 6 * past * hidden  # keys and values of a layer as they are copied: for the row, and for its heads
     kept = layers * (length * (12 * hidden + 3 * wide) + matrices) if gradients else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
@@ -10,8 +11,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from engine.lazy import torch
-from engine.models.causal import CausalModel, EncodedPrompt
-from engine.models.classifier import EMBEDDING, AnyClassifier, EncodedInput, as_float64
+from engine.models.causal import CausalModel, EncodedPrompt, reduce_logits, select_logits
+from engine.models.classifier import EMBEDDING, AnyClassifier, EncodedInput, as_float64, select_class
 from engine.params import LOGIT
 from engine.passes import shares_prefixes
 from engine.removal import coalition_values, target_values, token_masks
@@ -114,21 +115,17 @@ class Task:
         are read; by default each row has its own. All go back together. Returns the value of each row.
         """
         model = self.model
-        longest = max(len(e) for e in self.examples)
-        most = rows_at_once(model, longest, gradients=True)
         given = [[row] for row in range(len(index))] if passes is None else passes
-        shared = sorted((own[at : at + most] for own in given for at in range(0, len(own), most)), key=len)
 
-        def compute(part: slice) -> tuple[np.ndarray, np.ndarray]:
-            turns = np.array(shared[part]).T
+        def compute(turns: Int[np.ndarray, "turn pass"]) -> tuple[np.ndarray, np.ndarray]:
             batch = self.batch(index[turns[0]])
             point = points(turns[0], batch).detach().requires_grad_()
-            read = self.read_targets(len(turns) > 1, batch, model.embed_points(point, place))
+            read = self.read_targets(len(turns) > 1, batch, model.embed_points(point, place), quantity != LOGIT)
             logits, values, slopes, sizes = [], [], [], []
             for rows in turns:
                 items = index[rows]
-                targets = torch.tensor([self.items[i].target for i in items], device=model.device)
-                logits.append(read(items))
+                targets = [self.items[i].target for i in items]
+                logits.append(read(items, targets))
                 value, slope, size = _slopes(model, logits[-1], targets, quantity)
                 values.append(as_float64(value))
                 slopes.append(slope)
@@ -138,8 +135,8 @@ class Task:
                 (unit,) = torch.autograd.grad(logits, point, slopes)
                 reduce(order, unit * sizes[0])  # last: a chunk that runs out of memory is done again
             else:
-                own = torch.eye(len(turns), device=model.device)[..., None, None]
-                batched = [one.to(slope.dtype) * slope for one, slope in zip(own, slopes, strict=True)]
+                own = torch.eye(len(turns), dtype=slopes[0].dtype, device=model.device)
+                batched = [torch.tensordot(one, slope, dims=0) for one, slope in zip(own, slopes, strict=True)]
                 (units,) = torch.autograd.grad(logits, point, batched, is_grads_batched=True)
                 rising = np.argsort(order)
                 reduce(
@@ -147,21 +144,34 @@ class Task:
                 )
             return order, np.concatenate(values)
 
-        parts = in_chunks(compute, len(shared), fit_passes(shared, lambda count: max(1, most // count)))
+        parts = self.in_shared_passes(compute, given)
         values = np.empty(len(index))
         values[np.concatenate([rows for rows, _ in parts])] = np.concatenate([own for _, own in parts])
         return values
 
     def read_targets(
-        self, shared: bool, batch: Any, embeds: Float[torch.Tensor, "row seq d_model"]
-    ) -> Callable[[Int[np.ndarray, "row"]], Float[torch.Tensor, "row label"]]:
-        """Logits of an item for each row, by one pass forward. `shared`: a row begins with several items' inputs."""
+        self, shared: bool, batch: Any, embeds: Float[torch.Tensor, "row seq d_model"], every_class: bool = False
+    ) -> Callable[[Int[np.ndarray, "row"], Sequence[int]], torch.Tensor]:
+        """By one pass forward the logit of each row's target, or of `every_class`. Takes an item for each row, and its
+        target. `shared`: a row begins with several items' inputs."""
         model = self.model
         if shared and isinstance(model, CausalModel):
             hidden = model.hidden(batch, embeds)
-            return lambda items: model.logits_within(hidden, self.batch(items))
+
+            def read(items: Int[np.ndarray, "row"], targets: Sequence[int]) -> torch.Tensor:
+                own = self.batch(items)
+                following = model.next_logits_within(hidden, own)
+                return (
+                    reduce_logits(following, own.prompts)
+                    if every_class
+                    else select_logits(following, own.prompts, targets)
+                )
+
+            return read
+        if not (shared or every_class):
+            return lambda _, targets: model.target_logits(batch, targets, embeds)
         logits = model.logits(batch, embeds)
-        return lambda _: logits
+        return lambda _, targets: logits if every_class else select_class(logits, targets)
 
     def shared_passes(self, prefixes: bool = True) -> list[list[int]]:
         """The items that can share a pass forward, each time the one with the longest input first.
@@ -186,6 +196,27 @@ class Task:
                 groups.append(group)
             group.append(item)
         return sorted(groups, key=lambda group: (len(group), min(group)))
+
+    def in_shared_passes(
+        self,
+        compute: Callable[[Int[np.ndarray, "turn pass"]], T],
+        passes: Sequence[Sequence[int]],
+        attention: bool = False,
+    ) -> list[T]:
+        """Run `compute` on as many passes at a time as fit into memory with the gradients of all their rows.
+
+        It takes the rows of each pass in a column. Passes of as many rows go together, and one of too many is taken
+        apart. `attention`: whether the attention of all layers must fit as well.
+        """
+        most = rows_at_once(self.model, max(map(len, self.examples)), gradients=True, attention=attention)
+        fitting = sorted((own[at : at + most] for own in passes for at in range(0, len(own), most)), key=len)
+        counts = list(map(len, fitting))
+
+        def fit(first: int) -> int:
+            count = counts[first]
+            return min(bisect.bisect_right(counts, count) - first, max(1, most // count))
+
+        return in_chunks(lambda part: compute(np.array(fitting[part]).T), len(fitting), fit)
 
     def by_parts(self, compute: Callable[[Task], list[T]], attention: bool = False) -> list[T]:
         """Run `compute` on parts of the items that fit into memory with their gradients, and join the results.
@@ -219,17 +250,6 @@ class Task:
         )
 
 
-def fit_passes(passes: Sequence[Sequence[int]], most: Callable[[int], int]) -> Callable[[int], int]:
-    """How many passes from one on go together: those of as many rows, at most `most` of that count. By rising count."""
-    counts = np.array(list(map(len, passes)))
-
-    def fit(first: int) -> int:
-        alike = int(np.searchsorted(counts, counts[first], side="right")) - first
-        return min(alike, most(int(counts[first])))
-
-    return fit
-
-
 def _begins(shorter: EncodedInput, longer: EncodedInput) -> bool:
     """Whether a pass over the longer prompt reads the shorter one too."""
     count = len(shorter)
@@ -238,18 +258,17 @@ def _begins(shorter: EncodedInput, longer: EncodedInput) -> bool:
 
 
 def _slopes(
-    model: AnyClassifier, logits: Float[torch.Tensor, "batch label"], targets: Int[torch.Tensor, "batch"], quantity: str
-) -> tuple[Float[torch.Tensor, "batch"], Float[torch.Tensor, "batch label"], Float[torch.Tensor, "batch 1"]]:
+    model: AnyClassifier, logits: torch.Tensor, targets: Sequence[int], quantity: str
+) -> tuple[Float[torch.Tensor, "batch"], torch.Tensor, Float[torch.Tensor, "batch 1"]]:
     """The quantity of each row's target, and its derivative by the logits as a slope and the size of that.
 
-    Near certainty a probability's derivative is too small for half precision, in which slopes go back.
+    The logits are those of the targets where the quantity is the logit, else of every class. Near certainty a
+    probability's derivative is too small for half precision, in which slopes go back.
     """
     if quantity == LOGIT:
-        value = logits.detach().gather(1, targets[:, None])[:, 0]
-        slope = torch.zeros_like(logits).scatter(1, targets[:, None], 1)
-        return value, slope, slope.new_ones(len(slope), 1)
+        return logits.detach(), torch.ones_like(logits), logits.new_ones(len(logits), 1)
     wide = logits.detach().double().requires_grad_()
-    value = target_values(model, wide, targets)
+    value = target_values(model, wide, torch.tensor(targets, device=wide.device))
     (slope,) = torch.autograd.grad(value.sum(), wide)
     size = slope.abs().amax(1, keepdim=True).clamp(min=torch.finfo(slope.dtype).tiny)
     return value.detach(), (slope / size).to(logits.dtype), size

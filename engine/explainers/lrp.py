@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from jaxtyping import Int
 
 from engine.lazy import torch
 from engine.models.classifier import as_float64
@@ -33,35 +36,54 @@ def attn_lrp(task: Task, params: object) -> list[Attribution]:
     positions and segments, and the softmax keep, makes the logit. That is the check; `extras` has the parts. Not
     conserved is the tokens' sum alone: it makes the logit only where nothing else keeps any.
     """
-    return task.by_parts(_relevances, attention=True)
+    passes = task.shared_passes()
+    parts = task.in_shared_passes(lambda turns: _relevances(task, turns), passes, attention=True)
+    attributions = {item: attribution for part in parts for item, attribution in part.items()}
+    return [attributions[item] for item in range(len(task.items))]
 
 
-def _relevances(task: Task) -> list[Attribution]:
+def _relevances(task: Task, turns: Int[np.ndarray, "turn pass"]) -> dict[int, Attribution]:
+    """Attributions of the items of some passes. The items of a column share a pass forward, and all go back together:
+    handing relevance back is linear."""
     from engine.models.lrp import lrp_parts, lrp_rules  # its classes need torch, which the list of methods does without
 
-    model, batch = task.model, task.batch()
-    targets = torch.tensor(task.targets, device=model.device)
+    model, batch = task.model, task.batch(turns[0])
     point = model.embed(batch).detach().requires_grad_()
-    with lrp_rules(model.module, lrp_parts(model.adapter), len(task.items)) as absorbed:
-        logits = model.logits(batch, point).gather(1, targets[:, None])[:, 0]
-        (slope,) = torch.autograd.grad(logits.sum(), point)
+    several, rows = len(turns) > 1, turns.shape[1]
+    with lrp_rules(model.module, lrp_parts(model.adapter), rows, batched=several) as absorbed:
+        read = task.read_targets(several, batch, point)
+        logits = torch.stack([read(items, [task.items[item].target for item in items]) for items in turns])
         absorbed.added.extend(model.added_embeddings())
-        scores = as_float64((point.detach() * slope).sum(-1))
-        rest = {name: as_float64(values) for name, values in absorbed.parts(slope).items()}
-    rows = zip(as_float64(logits).tolist(), scores, batch.lengths.tolist(), strict=True)
-    return [
-        _attribution(logit, row[:length], {name: float(values[i]) for name, values in rest.items()}, model.dtype)
-        for i, (logit, row, length) in enumerate(rows)
-    ]
+
+        def hand_back(weights: torch.Tensor) -> dict[str, torch.Tensor]:
+            absorbed.clear()
+            (slope,) = torch.autograd.grad(logits, point, weights, retain_graph=several)
+            return {"tokens": (point.detach() * slope).sum(-1), **absorbed.parts(slope)}
+
+        ones = torch.ones_like(logits)
+        if several:
+            own = torch.eye(len(turns), dtype=ones.dtype, device=ones.device)
+            kept = torch.func.vmap(hand_back)(own[..., None] * ones)
+        else:
+            kept = {name: values[None] for name, values in hand_back(ones).items()}
+        wide = {name: as_float64(values) for name, values in {"logit": logits, **kept}.items()}
+    return {
+        int(item): _attribution(
+            {name: values[place] for name, values in wide.items()}, len(task.examples[item]), model.dtype
+        )
+        for place, item in np.ndenumerate(turns)
+    }
 
 
-def _attribution(logit: float, scores: np.ndarray, rest: dict[str, float], dtype: torch.dtype) -> Attribution:
-    gap = abs(logit - scores.sum() - sum(rest.values()))
-    whole = max(abs(logit), np.abs(scores).sum(), *map(abs, rest.values()), 1e-3)
-    parts = {"logit": logit, "tokens": float(scores.sum()), **rest}
-    return Attribution(
-        scores, 1, Check(CHECK, float(gap / whole), conservation_limit(dtype)), extras={"relevance": parts}
-    )
+def _attribution(relevance: dict[str, Any], length: int, dtype: torch.dtype) -> Attribution:
+    """`relevance`: the logit, that of the token at each position, and the sums of what has no token."""
+    scores = relevance["tokens"][:length]
+    parts = {name: float(values) for name, values in (relevance | {"tokens": scores.sum()}).items()}
+    tokens, rest = parts["tokens"], [values for name, values in parts.items() if name not in ("logit", "tokens")]
+    gap = abs(parts["logit"] - tokens - sum(rest))
+    whole = max(abs(parts["logit"]), np.abs(scores).sum(), *map(abs, rest), 1e-3)
+    check = Check(CHECK, float(gap / whole), conservation_limit(dtype))
+    return Attribution(scores, 1, check, extras={"relevance": parts})
 
 
 def conservation_limit(dtype: torch.dtype) -> float:

@@ -16,13 +16,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from engine.errors import ExegesisError, UsageError, excerpt
 from engine.lazy import torch
 from engine.models import sandbox
 from engine.models.attention import unscaled_heads
-from engine.models.classifier import NO_CLASS
+from engine.models.classifier import NO_CLASS, select_class
 from engine.models.text_classifier import (
     EncodedText,
     TextBatch,
@@ -69,10 +69,9 @@ class EncodedPrompt(EncodedText):
 
 @dataclass(frozen=True, eq=False)
 class PromptBatch(TextBatch):
-    """Padded prompts. A row with fewer candidates than another has -1 in the places of those it lacks."""
+    """Padded prompts. `prompts`: the same, with the classes of each row."""
 
-    candidates: Int[torch.Tensor, "batch candidate"]
-    contrast: Bool[torch.Tensor, "batch"]
+    prompts: Sequence[EncodedPrompt]
 
 
 @dataclass(eq=False)
@@ -114,10 +113,7 @@ class CausalModel(TextClassifier):
 
     def collate(self, examples: Sequence[EncodedText]) -> PromptBatch:
         plain = collate_texts(examples, self.pad_id, self.device)
-        prompts = [_as_prompt(example) for example in examples]
-        candidates = pad_rows([prompt.candidates for prompt in prompts], -1)
-        contrast = torch.tensor([prompt.contrast for prompt in prompts], device=self.device)
-        return PromptBatch(**vars(plain), candidates=torch.from_numpy(candidates).to(self.device), contrast=contrast)
+        return PromptBatch(**vars(plain), prompts=[_as_prompt(example) for example in examples])
 
     def logits(
         self, batch: TextBatch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
@@ -127,7 +123,16 @@ class CausalModel(TextClassifier):
         A contrast leaves a prompt two classes, and padding where prompts without one share the batch.
         """
         assert isinstance(batch, PromptBatch)
-        return reduce_logits(self.next_logits(batch, embeds), batch.candidates, batch.contrast)
+        return reduce_logits(self.next_logits(batch, embeds), batch.prompts)
+
+    def target_logits(
+        self,
+        batch: TextBatch,
+        targets: Sequence[int],
+        embeds: Float[torch.Tensor, "batch seq d_model"] | None = None,
+    ) -> Float[torch.Tensor, "batch"]:
+        assert isinstance(batch, PromptBatch)
+        return select_logits(self.next_logits(batch, embeds), batch.prompts, targets)
 
     def next_logits(
         self, batch: TextBatch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
@@ -135,12 +140,12 @@ class CausalModel(TextClassifier):
         """Logits of the token that follows each row, over the whole vocabulary."""
         return self._capped(super().logits(batch, embeds))
 
-    def logits_within(
+    def next_logits_within(
         self, hidden: Float[torch.Tensor, "batch seq d_model"], batch: PromptBatch
-    ) -> Float[torch.Tensor, "batch label"]:
-        """Logits of prompts that the rows of a pass are or begin with. `hidden`: of those rows."""
+    ) -> Float[torch.Tensor, "batch vocabulary"]:
+        """As `next_logits`, of prompts that the rows of a pass are or begin with. `hidden`: of those rows."""
         last = hidden[torch.arange(len(hidden), device=self.device), batch.lengths - 1]
-        return reduce_logits(self._capped(self._head(last)), batch.candidates, batch.contrast)
+        return self._capped(self._head(last))
 
     def continuation_log_probabilities(self, batch: TextBatch, count: int) -> Float[torch.Tensor, "batch {count}"]:
         """Log-probability of each of the last `count` tokens of each row, given all tokens before it, in nats."""
@@ -317,23 +322,33 @@ class CausalModel(TextClassifier):
 
 
 def reduce_logits(
-    logits: Float[torch.Tensor, "batch vocabulary"],
-    candidates: Int[torch.Tensor, "batch candidate"],
-    contrast: Bool[torch.Tensor, "batch"],
+    logits: Float[torch.Tensor, "batch vocabulary"], prompts: Sequence[EncodedPrompt]
 ) -> Float[torch.Tensor, "batch label"]:
     """Logits of the classes: of the candidates and of all other tokens, or (difference, 0) for a contrast."""
     wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    if not bool(contrast.any()):
+    candidates = torch.from_numpy(pad_rows([prompt.candidates for prompt in prompts], -1)).to(logits.device)
+    contrast = [prompt.contrast for prompt in prompts]
+    if not any(contrast):
         return torch.cat([wide.gather(1, candidates), _others(wide, candidates)], dim=1)
     first, second = wide.gather(1, candidates[:, :2]).unbind(1)
     difference = torch.stack([first - second, torch.zeros_like(first)], dim=1)
-    if bool(contrast.all()):
+    if all(contrast):
         return difference
     # In place of padding, which only rows with a contrast have: the first candidate again.
     present = torch.where(candidates >= 0, candidates, candidates[:, :1])
     reduced = torch.cat([wide.gather(1, present), _others(wide, present)], dim=1)
     padded = torch.nn.functional.pad(difference, (0, reduced.shape[1] - 2), value=NO_CLASS)
-    return torch.where(contrast[:, None], padded, reduced)
+    return torch.where(torch.tensor(contrast, device=logits.device)[:, None], padded, reduced)
+
+
+def select_logits(
+    logits: Float[torch.Tensor, "batch vocabulary"], prompts: Sequence[EncodedPrompt], targets: Sequence[int]
+) -> Float[torch.Tensor, "batch"]:
+    """Logit of one class of each row, as `reduce_logits` has it, of which candidates need no other token's."""
+    if any(prompt.contrast or at == len(prompt.candidates) for prompt, at in zip(prompts, targets, strict=True)):
+        return select_class(reduce_logits(logits, prompts), targets)
+    own = select_class(logits, [int(prompt.candidates[at]) for prompt, at in zip(prompts, targets, strict=True)])
+    return own.to(torch.promote_types(own.dtype, torch.float32))
 
 
 def _others(

@@ -128,6 +128,15 @@ class Classifier(ABC, Generic[InputT, EncodedT, BatchT]):
     ) -> Float[torch.Tensor, "batch label"]:
         """Logits of each row, equal to those of the row alone. `embeds`: replacements of the embeddings."""
 
+    def target_logits(
+        self,
+        batch: BatchT,
+        targets: Sequence[int],
+        embeds: Float[torch.Tensor, "batch seq d_model"] | None = None,
+    ) -> Float[torch.Tensor, "batch"]:
+        """Logit of one class of each row, without what only the other classes need."""
+        return select_class(self.logits(batch, embeds), targets)
+
     @abstractmethod
     def hidden(
         self, batch: BatchT, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
@@ -199,6 +208,11 @@ class Classifier(ABC, Generic[InputT, EncodedT, BatchT]):
 
 
 AnyClassifier = Classifier[Any, Any, Any]
+
+
+def select_class(logits: Float[torch.Tensor, "batch label"], targets: Sequence[int]) -> Float[torch.Tensor, "batch"]:
+    """The logit of one class of each row."""
+    return logits.gather(1, torch.tensor(targets, device=logits.device)[:, None])[:, 0]
 
 
 def as_float64(values: torch.Tensor) -> Float[np.ndarray, "..."]:

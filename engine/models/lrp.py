@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.errors import ExegesisError
-from engine.models.attention import fused_attention, register_attention, use_attention
+from engine.models.attention import fused_attention, plain_attention, register_attention, use_attention
 from engine.models.text_adapter import LrpParts, TextAdapter
 from engine.vision.adapters import ImageAdapter
 
@@ -37,10 +37,12 @@ class AbsorbedRelevance:
     """Relevance that is not propagated to the embeddings, in logits, for each of `rows` rows.
 
     biases: of linear layers and norms. softmax: the loss between attention's probabilities and its queries and keys,
-    including T5's position bias. added: embeddings of positions and segments.
+    including T5's position bias. added: embeddings of positions and segments. batched: several passes back go through
+    `torch.func.vmap`, which has no rule for torch's attention kernel.
     """
 
     rows: int
+    batched: bool = False
     added: list[Tensor] = field(default_factory=list)
     _biases: dict[int, Tensor] = field(default_factory=dict)
     _entering: list[Tensor] = field(default_factory=list)
@@ -65,12 +67,18 @@ class AbsorbedRelevance:
             "softmax": self.softmax(),
         }
 
+    def clear(self) -> None:
+        """Forget what passes back have added."""
+        self._biases.clear()
+        self._entering.clear()
+        self._leaving.clear()
+
     def add_bias(self, slope: Tensor, bias: Tensor) -> None:
         """Add the relevance of a bias; `slope` is the gradient at the sum."""
         flat = _wide(slope).flatten(0, -2)
-        if len(flat) not in self._biases:
-            self._biases[len(flat)] = flat.new_zeros(len(flat))
-        self._biases[len(flat)].addmv_(flat, _wide(bias))
+        added = flat @ _wide(bias)
+        before = self._biases.get(len(flat))
+        self._biases[len(flat)] = added if before is None else before + added
 
     def watch_attention(self, query: Tensor, value: Tensor, output: Tensor) -> None:
         """Halve the gradient at each product (proposition 3.3) and add the relevance that the softmax absorbs.
@@ -181,10 +189,13 @@ def lrp_parts(adapter: TextAdapter | ImageAdapter) -> LrpParts:
 
 
 @contextlib.contextmanager
-def lrp_rules(module: nn.Module, parts: LrpParts, rows: int) -> Iterator[AbsorbedRelevance]:
-    """Apply AttnLRP's rules to gradients of a pass of `rows` rows in the block and this thread."""
+def lrp_rules(module: nn.Module, parts: LrpParts, rows: int, batched: bool = False) -> Iterator[AbsorbedRelevance]:
+    """Apply AttnLRP's rules to gradients of a pass of `rows` rows in the block and this thread.
+
+    `batched`: the gradients are taken inside `torch.func.vmap`.
+    """
     register_attention(LRP, lrp_attention)
-    absorbed = AbsorbedRelevance(rows)
+    absorbed = AbsorbedRelevance(rows, batched)
     token = _absorbed.set(absorbed)
     with contextlib.ExitStack() as stack:
         stack.callback(_absorbed.reset, token)
@@ -198,8 +209,11 @@ def lrp_attention(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options: Any
 ) -> tuple[Tensor, None]:
     """Compute attention; each factor of its two products gets half, the softmax uses its gradient (proposition 3.1)."""
-    output = fused_attention(module, query, key, value, attention_mask, **options)
     absorbed = _absorbed.get()
+    if absorbed is not None and absorbed.batched:
+        output = plain_attention(module, query, key, value, attention_mask, **options)[0]
+    else:
+        output = fused_attention(module, query, key, value, attention_mask, **options)
     if absorbed is not None and output.requires_grad:
         absorbed.watch_attention(query, value, output)
     return output, None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -15,6 +16,8 @@ from engine.errors import ExegesisError, not_allowed
 from engine.lazy import scipy
 
 EXACT_LIMIT = 14
+FEW = 32
+"""Pairs that are drawn at once, with as many more: some are drawn twice."""
 MAX_PAIRS = 10**300
 """Upper limit of counts: beyond a thousand features the binomials leave the range of a float."""
 
@@ -97,12 +100,14 @@ def draw_pairs_of_size(
     """`count` new pairs whose smaller side has `size` members, uniformly; `existing` grows by them."""
     names: list[bytes] = []
     while missing := count - len(names):
-        keys = generator.random((max(64, 2 * missing), n))
-        for part in (keys[:missing], keys[missing:]):
-            if len(names) < count:  # the second part is seldom needed
-                new = [name for name in _names(smallest(part, size)) if name not in existing][: count - len(names)]
-                names += new
-                existing.update(new)
+        for rows in (missing, missing) if missing > FEW else (2 * FEW,):
+            if len(names) == count:  # the second part is seldom needed, and skipped: later draws are as after it
+                cast(np.random.PCG64, generator.bit_generator).advance(rows * n)
+                break
+            drawn = _names(smallest(generator.random((rows, n)), size))
+            new = [name for name in drawn if name not in existing][: count - len(names)]
+            names += new
+            existing.update(new)
     return np.frombuffer(b"".join(names), dtype=bool).reshape(count, n)
 
 
@@ -113,8 +118,8 @@ def smallest(keys: Float[np.ndarray, "row feature"], size: int) -> Bool[np.ndarr
 
 def _names(rows: Bool[np.ndarray, "pair feature"]) -> dict[bytes, None]:
     """The pairs as bytes, each once, in their order."""
-    n, joined = rows.shape[1], canonical_pairs(rows).tobytes()
-    return dict.fromkeys(joined[start : start + n] for start in range(0, len(joined), n))
+    each = np.ascontiguousarray(canonical_pairs(rows)).view(f"V{rows.shape[1]}")
+    return dict.fromkeys(each[:, 0].tolist())
 
 
 def pairs_by_size(n: int) -> Float[np.ndarray, "size"]:

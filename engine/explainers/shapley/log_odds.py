@@ -19,7 +19,15 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from engine.explainers.shapley.coalitions import all_pairs, canonical_pairs, sample_pairs, signs
-from engine.explainers.shapley.surrogate import BLOCK, FREE, Prior, covariance, fit_prior, interaction_kernel
+from engine.explainers.shapley.surrogate import (
+    BLOCK,
+    FREE,
+    Prior,
+    covariance,
+    fit_prior,
+    interaction_kernel,
+    interaction_sums,
+)
 
 EPSILON = 1e-5
 """ε of the module's formula."""
@@ -58,12 +66,13 @@ def fit_log_odds(
     prior = fit_prior(x[:tuned], odd[:tuned], even[:tuned])
     odd_dual = np.linalg.solve(covariance(x, prior), odd)
     even_dual = np.linalg.solve(even_covariance(x, prior), even)
+    duals = np.stack([odd_dual, even_dual], axis=1)
     linear, constant = FREE / x.shape[1] * (odd_dual @ x), FREE * even_dual.sum()
 
     def predict_block(y: Float[np.ndarray, "pair feature"]) -> Float[np.ndarray, "pair"]:
-        sinh, cosh = interaction_kernel(y, x, prior.b)
-        odd = scale * (prior.c * (sinh @ odd_dual) + y @ linear)
-        even = scale * (prior.c * (cosh @ even_dual) + constant) + center
+        sinh, cosh = interaction_sums(y, x, prior.b, duals)
+        odd = scale * (prior.c * sinh[:, 0] + y @ linear)
+        even = scale * (prior.c * cosh[:, 1] + constant) + center
         return (probability(even + odd) - probability(even - odd)) / 2
 
     def predict(keep: Bool[np.ndarray, "pair feature"]) -> Float[np.ndarray, "pair"]:

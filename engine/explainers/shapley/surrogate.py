@@ -84,15 +84,32 @@ def interaction_kernel(
     x: Float[np.ndarray, "pair feature"], y: Float[np.ndarray, "other feature"], b: Float[np.ndarray, "feature"]
 ) -> tuple[Float[np.ndarray, "pair other"], Float[np.ndarray, "pair other"]]:
     """sinh(x·diag(b)·y) / sinh(Σb) and its cosh counterpart, without overflow."""
-    product, total = (x * b) @ y.T, b.sum()
-    up, down = product - total, -product - total
-    np.exp(up, out=up)
-    np.exp(down, out=down)
-    scale = -np.expm1(-2 * total)
+    up, down, scale = _exponentials(x, y, b)
     sinh, cosh = up - down, np.add(up, down, out=up)
     sinh /= scale
     cosh /= scale
     return sinh, cosh
+
+
+def interaction_sums(
+    x: Float[np.ndarray, "pair feature"],
+    y: Float[np.ndarray, "other feature"],
+    b: Float[np.ndarray, "feature"],
+    weights: Float[np.ndarray, "other sum"],
+) -> tuple[Float[np.ndarray, "pair sum"], Float[np.ndarray, "pair sum"]]:
+    """Sums over y of both parts of `interaction_kernel`, of which neither is made: `sinh @ weights, cosh @ weights`."""
+    up, down, scale = _exponentials(x, y, b)
+    above, below = up @ weights / scale, down @ weights / scale
+    return above - below, above + below
+
+
+def _exponentials(
+    x: Float[np.ndarray, "pair feature"], y: Float[np.ndarray, "other feature"], b: Float[np.ndarray, "feature"]
+) -> tuple[Float[np.ndarray, "pair other"], Float[np.ndarray, "pair other"], float]:
+    """exp(±x·diag(b)·y - Σb), and 1 - exp(-2 Σb)."""
+    product, total = (x * b) @ y.T, b.sum()
+    up, down = product - total, -product - total
+    return np.exp(up, out=up), np.exp(down, out=down), float(-np.expm1(-2 * total))
 
 
 def covariance(x: Float[np.ndarray, "pair feature"], prior: Prior) -> Float[np.ndarray, "pair pair"]:
@@ -148,7 +165,8 @@ def predict(
     """The prediction of g at `keep` by the linear part and the interactions, in blocks that bound the memory."""
     y, linear = signs(observed), FREE / keep.shape[1] * (dual @ signs(observed))
     blocks = (signs(keep[start : start + BLOCK]) for start in range(0, len(keep), BLOCK))
-    return np.concatenate([prior.c * (interaction_kernel(x, y, prior.b)[0] @ dual) + x @ linear for x in blocks])
+    sums = dual[:, None]
+    return np.concatenate([prior.c * interaction_sums(x, y, prior.b, sums)[0][:, 0] + x @ linear for x in blocks])
 
 
 def fit_prior(
@@ -218,8 +236,10 @@ def _part_evidence(
     k[np.diag_indices(len(values))] += prior.noise
     half_log_det, inverse = _half_log_det_and_inverse(k)
     dual = inverse @ values
-    slope = (np.outer(dual, dual) - inverse) / 2
-    along_c = prior.c * (slope * kernel).sum()
+    slope = np.outer(dual, dual)
+    slope -= inverse
+    slope /= 2
+    along_c = prior.c * float(np.vdot(slope, kernel))
     by_b = prior.c * (x * ((slope * slope_kernel) @ x)).sum(axis=0) * b - along_c * b / np.tanh(b.sum())
     evidence = -values @ dual / 2 - half_log_det
     return float(evidence), np.concatenate([by_b, [along_c, prior.noise * np.trace(slope)]])
