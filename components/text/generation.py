@@ -246,7 +246,7 @@ def _draw_step(generated: GeneratedText, step: int) -> int:
     if step > last:
         put("generation.step", last)
     chosen = st.pills(
-        "Map of the generated token", range(1, last + 1), key=key("generation.step"), required=True,
+        "Map of the token", range(1, last + 1), key=key("generation.step"), required=True,
         format_func=lambda at: escape_label(f"{at} {visible_token(generated.labels[at - 1])}"), persist_state=PERSIST,
     )  # fmt: skip
     return chosen or 1  # a run that a click cut short gives the control back empty
