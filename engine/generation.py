@@ -1,5 +1,7 @@
 """Generated text: how a causal language model continues a prompt, and what each generated token depends on.
 
+Instead of a generated text, one that a person gives can be explained: its tokens then stand for the generated ones.
+
 Each generated token is explained as the next token of the prompt and the tokens before it: a row of a matrix of steps x
 tokens. Context use: the probability of the whole generated text when one sentence of the prompt is deleted. PECoRe asks
 the same question of contexts (Sarti et al., 2024, Quantifying the plausibility of context reliance in neural machine
@@ -46,7 +48,8 @@ class GenerationQuery:
 
     tokens: at most so many are generated. seed: of sampling from the model's distribution; None takes the most probable
     token at each step. temperature: what the logits are divided by before sampling. chat: whether the model responds to
-    the prompt in its chat template.
+    the prompt in its chat template. continuation: the text that is explained as if the model had generated it; tokens,
+    seed and temperature then have no effect.
     """
 
     model: str
@@ -56,6 +59,7 @@ class GenerationQuery:
     temperature: float = 1.0
     method: str = "attn_lrp"
     chat: bool = False
+    continuation: str | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.tokens <= MOST_GENERATED:
@@ -64,6 +68,8 @@ class GenerationQuery:
             raise not_allowed("seed", "a whole number of at least 0", self.seed)
         if not 0 < self.temperature <= HOTTEST:
             raise not_allowed("temperature", f"a number above 0 and up to {HOTTEST:g}", self.temperature)
+        if self.continuation == "":
+            raise UsageError("continuation: must have at least one token, got an empty text. Leave it out to generate.")
         if not is_causal(self.model):
             raise UsageError(
                 f"model: {excerpt(self.model)} is no language model on this machine, so it continues no text. Choose "
@@ -73,11 +79,12 @@ class GenerationQuery:
     @property
     def key(self) -> str:
         """The cache key of the generated text. Reads the model's files, never loads it."""
-        sampled = {} if self.seed is None else {"seed": self.seed, "temperature": self.temperature}
         explained = key_of(Request(self.model, self.method, self.step("")))
-        return key_for(
-            {"kind": "generation", "version": VERSION, "tokens": self.tokens, "explained": explained, **sampled}
-        )
+        own: dict[str, Any] = {"continuation": self.continuation}
+        if self.continuation is None:
+            own = {} if self.seed is None else {"seed": self.seed, "temperature": self.temperature}
+            own["tokens"] = self.tokens
+        return key_for({"kind": "generation", "version": VERSION, "explained": explained, **own})
 
     def step(self, generated: str, target: str | None = None) -> Prompt:
         """The prompt with what was generated so far, of which the next token is explained."""
@@ -109,7 +116,8 @@ class GeneratedText:
     """A generated text. labels, log_probabilities: of its tokens; the latter in nats, without temperature.
 
     ended: the model ended the text before the number of tokens was reached. explanations: one for each token.
-    sentences: all of the prompt but the last one, which the generated text continues; in a chat, all of it.
+    sentences: all of the prompt but the last one, which the generated text continues; in a chat, all of it. is_given:
+    whether a person gave the text, so that the model did not generate it.
     """
 
     prompt: str
@@ -120,6 +128,7 @@ class GeneratedText:
     sentences: tuple[SentenceUse, ...]
     explanations: tuple[Explanation, ...]
     chat: bool = False
+    is_given: bool = False
 
     @property
     def log_probability(self) -> float:
@@ -178,7 +187,7 @@ class GeneratedText:
             "method": origin.method,
             "prompt": self.prompt,
             "chat": self.chat,
-            "generated": self.text,
+            "continuation" if self.is_given else "generated": self.text,
             "ended": self.ended,
             "log_probability": self.log_probability,
             "probability": self.probability,
@@ -199,10 +208,10 @@ class GeneratedText:
 
 
 def generate_text(query: GenerationQuery) -> GeneratedText:
-    """Continue a prompt and explain every generated token, from the cache or computed.
+    """Continue a prompt, or take the query's continuation, and explain every token of it, from the cache or computed.
 
     Errors: as `explain`; a prompt that leaves no room in the model's context; a model that ends the text at once;
-    generated tokens that the tokenizer splits in another way when it reads them.
+    tokens that the tokenizer splits in another way when it reads them; a continuation of too many tokens.
     """
 
     def compute() -> tuple[Meta, Arrays]:
@@ -217,7 +226,7 @@ def generate_text(query: GenerationQuery) -> GeneratedText:
         query.prompt, meta["text"], tuple(meta["labels"]), tuple(meta["log_probabilities"]), meta["ended"],
         tuple(SentenceUse(**one) for one in meta["sentences"]),
         tuple(unpack(one, {"scores": arrays[str(step)]}) for step, one in enumerate(meta["explanations"])),
-        query.chat,
+        query.chat, query.continuation is not None,
     )  # fmt: skip
 
 
@@ -226,13 +235,11 @@ def _generate(query: GenerationQuery) -> tuple[dict[str, Any], list[Request]]:
     model = load_model(query.model, DTYPES[0], runtime.device())
     assert isinstance(model, CausalModel)
     encoded = model.encode(query.step(""))
-    length = len(encoded) + encoded.truncated
-    if length + query.tokens > model.max_length:
-        raise UsageError(
-            f"prompt: {query.model} reads at most {model.max_length} tokens, but the prompt has {length} and "
-            f"{query.tokens} are to follow. Shorten the prompt, or generate fewer tokens."
-        )
-    generated, ended = continue_tokens(model, encoded.ids, query)
+    if query.continuation is None:
+        _check_room(model, encoded, query.tokens)
+        generated, ended = continue_tokens(model, encoded.ids, query)
+    else:
+        generated, ended = _continuation_tokens(model, encoded, query), False
     texts = _texts(model, query, encoded.ids, generated)
     labels = [model.token_text(token) for token in generated]
     sentences = removable_sentences(encoded, query)
@@ -280,6 +287,35 @@ def continue_tokens(model: CausalModel, ids: Int[np.ndarray, "seq"], query: Gene
     return generated, len(generated) < query.tokens
 
 
+def _check_room(model: CausalModel, encoded: EncodedPrompt, following: int) -> None:
+    """Errors: a prompt and the number of tokens after it do not fit into the model's context."""
+    length = len(encoded) + encoded.truncated
+    if length + following > model.max_length:
+        raise UsageError(
+            f"prompt: {model.id} reads at most {model.max_length} tokens, but the prompt has {length} and {following} "
+            "are to follow. Shorten the prompt, or let fewer tokens follow."
+        )
+
+
+def _continuation_tokens(model: CausalModel, encoded: EncodedPrompt, query: GenerationQuery) -> list[int]:
+    """The tokens of the query's continuation. Errors: they are too many, or the first is part of a prompt's token."""
+    whole = model.encode(query.step(str(query.continuation)))
+    start = len(encoded)
+    count = len(whole) + whole.truncated - start - encoded.truncated
+    if count > MOST_GENERATED:
+        raise UsageError(
+            f"continuation: has {count:,} tokens of {model.id}, but at most {MOST_GENERATED} are explained. Shorten "
+            "it, or put its start at the end of the prompt."
+        )
+    _check_room(model, encoded, count)
+    if count < 1 or not np.array_equal(whole.ids[:start], encoded.ids):
+        raise UsageError(
+            f"continuation: {model.id} reads its start as part of the prompt's last token. Begin it where a token "
+            "begins, as a rule with a space, and let the prompt end without one."
+        )
+    return [int(token) for token in whole.ids[start:]]
+
+
 def _end_tokens(model: CausalModel) -> set[int]:
     settings: Any = model.module.generation_config
     ends = settings.eos_token_id
@@ -308,9 +344,10 @@ def _texts(
         same = np.array_equal(model.encode(query.step(texts[step])).ids, [*ids, *generated[:step]])
         if not same or not _is_named(model, token):
             fewer = f"Generate at most {step} tokens, or sample" if step else "Sample"
+            remedy = f"{fewer} with another seed." if query.continuation is None else "Change the continuation there."
             raise ExegesisError(
-                f"model {model.id}: reads its own text with other tokens than it generated, from token {step + 1} on "
-                f"({excerpt(model.token_text(token))}), so they cannot be explained. {fewer} with another seed."
+                f"model {model.id}: reads the text with other tokens than those after the prompt, from token "
+                f"{step + 1} on ({excerpt(model.token_text(token))}), so they cannot be explained. {remedy}"
             )
     return texts
 

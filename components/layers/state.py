@@ -12,8 +12,9 @@ from components.state import PageSession, apart, control_values, sections_of
 from engine.errors import UsageError
 from engine.input_kinds import list_models
 from engine.inside.patching import PatchQuery
+from engine.next_token import has_chat_template
 from engine.params import option
-from engine.request import Example
+from engine.request import Example, Prompt
 
 SITES = {"residual": "Residual stream", "attention": "Attention output", "mlp": "MLP output", "heads": "Heads"}
 CORRUPTIONS = {"text": "Another text", "noise": "Noise", "mean": "Mean embedding"}
@@ -78,7 +79,9 @@ def _read_tokens(given: list[str], said: list[str]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class LayersState:
-    """`threshold`: the least importance of an edge of the routes, None for one that reads well.
+    """`chat`: whether a language model reads the texts in its chat template.
+
+    `threshold`: the least importance of an edge of the routes, None for one that reads well.
 
     `data`, `examples`: the data set of head importance, and how many of its examples.
     """
@@ -89,6 +92,7 @@ class LayersState:
     has_pair: bool = option(False)
     pair: str = option("")
     corrupted_pair: str = option("")
+    chat: bool = option(False)
     corruption: str = option("text", choices=tuple(CORRUPTIONS))
     tokens: tuple[int, ...] = option((), read=_read_tokens, write=join_values)
     site: str = option("residual", choices=tuple(SITES))
@@ -105,6 +109,8 @@ class LayersState:
     @property
     def example(self) -> Example:
         """Errors: the second text is missing."""
+        if self.chat and has_chat_template(self.model):
+            return Prompt(self.text, chat=True)
         if self.has_pair and not self.pair.strip():
             raise UsageError("text_pair: is empty. Type the second text, or turn it off in Options.")
         return Example(self.text, self.pair if self.has_pair else None)
@@ -113,10 +119,10 @@ class LayersState:
     def query(self) -> PatchQuery:
         """The engine's query. Errors: no corrupted text, no token to corrupt."""
         corrupted = self.corrupted if self.corruption == "text" else None
-        pair = self.corrupted_pair if self.corruption == "text" and self.has_pair else None
-        tokens = () if self.corruption == "text" else self.tokens
+        example, tokens = self.example, () if self.corruption == "text" else self.tokens
+        pair = self.corrupted_pair if self.corruption == "text" and example.text_pair is not None else None
         return PatchQuery(
-            self.model, self.example, corrupted, self.corruption, tokens, self.site, self.metric, self.target,
+            self.model, example, corrupted, self.corruption, tokens, self.site, self.metric, self.target,
             self.contrast, seed=self.seed, corrupted_pair=pair,
         )  # fmt: skip
 
@@ -124,8 +130,8 @@ class LayersState:
 SESSION = PageSession("layers", apart("layers"), ())
 key = SESSION.key
 OWN = (
-    "text", "corrupted", "has_pair", "pair", "corrupted_pair", "corruption", "tokens", "site", "metric", "view",
-    "target", "contrast", "seed", "threshold", "data", "examples",
+    "text", "corrupted", "has_pair", "pair", "corrupted_pair", "chat", "corruption", "tokens", "site", "metric",
+    "view", "target", "contrast", "seed", "threshold", "data", "examples",
 )  # fmt: skip
 """The fields with one control each, apart from the model."""
 

@@ -11,10 +11,10 @@ import streamlit as st
 
 from components.browse.thumbnails import first_thumbnails, thumbnails_html, use_thumbnails
 from components.errors import describe_error, error_html, note_html
+from components.fetching import fetch_with_progress, fetchable_models
 from components.inputs import picture_choice, text_choice
 from components.navigation import IMAGES, SCAFFOLD, TEXT, PageEntry
 from components.numbers import count
-from components.organizer import is_organizer
 from components.scaffold.state import guide_link
 from components.tables import checks_html, facts_html, row_choice
 from engine.data.datasets import dataset_card, dataset_names
@@ -25,7 +25,7 @@ from engine.format import size_text
 from engine.input_kinds import kind_of_model
 from engine.lazy import LazyModule
 from engine.models import catalog
-from engine.models.fetched import FETCHED, fetch_model, is_fetched
+from engine.models.fetched import FETCHED
 from engine.models.summary import describe_model_task, format_score, main_score, model_size, stored_parameters
 from engine.vision.picture import read_view
 
@@ -184,14 +184,13 @@ def measured_scores(card: dict[str, Any]) -> dict[str, str]:
 
 def draw_fetchable_models() -> None:
     """Draw the language models that are not stored here yet, each with a button that fetches it: an organizer's."""
-    for name in FETCHED if is_organizer() else ():
-        if is_fetched(name):
-            continue
+    for name in fetchable_models():
         with st.container(border=True, key=f"fetch-{name}", gap="xsmall"):
             st.subheader("Fetch a language model", anchor=False)
             st.html(facts_html(fetchable_facts(name)))
-            if st.button("Fetch", key=f"fetch.{name}", icon=":material/download:"):
-                _fetch(name)
+            if st.button("Fetch", key=f"fetch.{name}", icon=":material/download:") and fetch_with_progress(name):
+                _select(MODEL_KEY, name)
+                st.rerun()
 
 
 def fetchable_facts(name: str) -> dict[str, object]:
@@ -208,22 +207,6 @@ def fetchable_facts(name: str) -> dict[str, object]:
         "stored": f"{source.stored_megabytes} MB",
         "command": f"exegesis models get {name}",
     }
-
-
-def _fetch(name: str) -> None:
-    bar = st.progress(0.0, "Starting …")
-
-    def report(done: int, total: int, what: str) -> None:
-        bar.progress(done / total, f"{what[0].upper()}{what[1:]} …")
-
-    try:
-        fetch_model(name, report)
-    except Exception as error:
-        bar.empty()
-        st.html(error_html(describe_error(error)))
-    else:
-        _select(MODEL_KEY, name)
-        st.rerun()
 
 
 def draw_model_check() -> None:

@@ -13,8 +13,9 @@ import streamlit as st
 
 from components.compute import run_cached
 from components.controls import PERSIST
-from components.errors import describe_error, escape_label, show_error
+from components.errors import describe_error, escape_label, show_error, show_note
 from components.export import command_line, file_button, how_to_repeat, input_button, text_arguments
+from components.inputs.text_choice import SELECTION, TOKENS
 from components.method_row import MethodRow, cost_line, grid_html, line_html, method_row, method_row_html
 from components.numbers import count, fixed, percent
 from components.tables import draw_table
@@ -22,9 +23,10 @@ from components.text.state import TextState, key, put, value
 from components.widgets.token_map import legend_html
 from components.widgets.view_options import ViewOptions
 from engine.data.tasks import NEXT_TOKEN, task_of_dataset
+from engine.errors import ExegesisError
 from engine.format import visible_token
 from engine.lazy import LazyModule, pandas
-from engine.next_token import MOST_GENERATED
+from engine.next_token import MOST_GENERATED, token_count
 from engine.progress import CancelToken, cancellable
 from engine.registry import Explainer
 from engine.request import Prompt
@@ -40,10 +42,14 @@ else:  # it loads torch, which most visits do without
 
 LISTED = 5
 """Links that the sentence names."""
-DECODINGS = {"greedy": "Most probable token", "sample": "Sampled"}
+DECODINGS = {"greedy": "Most probable token", "sample": "Sampled", "given": "Your text"}
 DECODING_HELP = (
-    "At each step: the most probable token, or one sampled from the model’s distribution with the page’s seed."
+    "At each step: the most probable token, or one sampled from the model’s distribution with the page’s seed. Or the "
+    "tokens of a text that you type."
 )
+CONTINUATION_HELP = "A space is put between the prompt and a first word."
+MOST_CHARACTERS = 500
+"""Characters of a text of one’s own."""
 TABLE_LABEL = "Scores of all tokens for each generated token"
 SHARING = "generated tokens"
 CAUTION = (
@@ -64,6 +70,9 @@ def draw_generation(state: TextState, methods: Mapping[str, Explainer]) -> None:
     ):  # fmt: skip
         return
     _draw_controls(methods)
+    if state.generation.decoding == "given" and not state.generation.text:
+        show_note("Type the text that follows the prompt, to see what each of its tokens depends on.")
+        return
     try:
         query = query_of(state)
         generated = run_cached(query.key, partial(_compute, query))
@@ -72,7 +81,7 @@ def draw_generation(state: TextState, methods: Mapping[str, Explainer]) -> None:
         return
     rows = step_rows(generated, methods[state.generation.method], state.view.gamma)
     st.html(generated_html(generated, state))
-    st.html(matrix_html(rows))
+    st.html(matrix_html(rows, "Your text" if generated.is_given else "Generated"))
     step = _draw_step(generated, state.generation.step)
     st.html(method_row_html(replace(rows[step - 1], cost=cost_line(generated.explanations[step - 1]))))
     _draw_sentences(generated)
@@ -83,10 +92,16 @@ def draw_generation(state: TextState, methods: Mapping[str, Explainer]) -> None:
 def _draw_controls(methods: Mapping[str, Explainer]) -> None:
     chosen = str(value("generation.method"))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        st.number_input(
-            "Tokens", 1, MOST_GENERATED, key=key("generation.tokens"), step=1, width=120, persist_state=PERSIST,
-            help="The largest number of generated tokens. The model may end the text before.",
-        )  # fmt: skip
+        if value("generation.decoding") == "given":
+            st.text_input(
+                "Text after the prompt", key=key("generation.text"), width=260, max_chars=MOST_CHARACTERS,
+                persist_state=PERSIST, help=CONTINUATION_HELP,
+            )  # fmt: skip
+        else:
+            st.number_input(
+                "Tokens", 1, MOST_GENERATED, key=key("generation.tokens"), step=1, width=120, persist_state=PERSIST,
+                help="The largest number of generated tokens. The model may end the text before.",
+            )  # fmt: skip
         st.segmented_control(
             "Next token", list(DECODINGS), key=key("generation.decoding"), required=True, persist_state=PERSIST,
             format_func=DECODINGS.__getitem__, help=DECODING_HELP,
@@ -102,8 +117,42 @@ def query_of(state: TextState) -> GenerationQuery:
     view = state.generation
     seed = state.seed if view.decoding == "sample" else None
     return generation.GenerationQuery(
-        state.model, state.example.text, view.tokens, seed, method=view.method, chat=state.focus.chat
-    )
+        state.model, state.example.text, view.tokens, seed, method=view.method, chat=state.focus.chat,
+        continuation=continuation_of(state) if view.decoding == "given" else None,
+    )  # fmt: skip
+
+
+def continuation_of(state: TextState) -> str:
+    """The text of one's own, with a space before its first word where it begins after a word of the prompt."""
+    text, prompt = state.generation.text, state.example.text
+    apart = state.focus.chat or prompt[-1:].isspace() or not text[:1].isalnum()
+    return text if apart else f" {text}"
+
+
+def offer_continuation(state: TextState) -> None:
+    """Offer to explain all tokens of a text that is named as the token to explain."""
+    token = state.focus.target
+    if not state.focus.causal or token is None or not state.example.text.strip():
+        return
+    try:
+        if token_count(state.model, token) < 2:
+            return
+    except ExegesisError:
+        return  # the page has said what is wrong with the model
+    text = token.strip()
+    st.button(
+        f"Explain “{escape_label(text)}” as a continuation", key=key("continuation"), on_click=_explain_continuation,
+        args=(text,), help="Each of its tokens is explained, in the order of the text.",
+    )  # fmt: skip
+
+
+def _explain_continuation(text: str) -> None:
+    """Explain the most probable token above and the text below."""
+    for name in TOKENS:
+        SELECTION.put(name, "")
+    put("generation.text", text)
+    put("generation.decoding", "given")
+    put("open.generation", True)
 
 
 def _compute(query: GenerationQuery, token: CancelToken) -> GeneratedText:
@@ -114,10 +163,11 @@ def _compute(query: GenerationQuery, token: CancelToken) -> GeneratedText:
 def generated_html(generated: GeneratedText, state: TextState) -> str:
     """The generated text, labeled so, its probability, the deciding sentence and the strongest links."""
     decoding = f"sampled with seed {state.seed}" if state.generation.decoding == "sample" else "greedy"
+    kind = "Your text" if generated.is_given else f"Generated ({decoding})"
     shown = f"“<bdi>{escape(visible_token(generated.text))}</bdi>”"
     links = "; ".join(_link_html(generated, *link) for link in generated.links(LISTED))
     return (
-        f'<div class="xg"><p class="xg-summary">Generated ({decoding}): {shown}.{_end_html(generated, state)} '
+        f'<div class="xg"><p class="xg-summary">{kind}: {shown}.{_end_html(generated, state)} '
         f'{_deciding_html(generated)}</p><p class="xg-small">Strongest links: {links}.</p></div>'
     )
 
@@ -171,7 +221,8 @@ def step_rows(generated: GeneratedText, method: Explainer, gamma: float = 1.0) -
         )
     ]
     end = max(row.view.largest for row in rows)
-    return [replace(row, view=replace(row.view, end=end, sharing=SHARING)) for row in rows]
+    sharing = "tokens of your text" if generated.is_given else SHARING
+    return [replace(row, view=replace(row.view, end=end, sharing=sharing)) for row in rows]
 
 
 def _prompt_before(generated: GeneratedText, step: int) -> Prompt:
@@ -182,10 +233,10 @@ def _prompt_before(generated: GeneratedText, step: int) -> Prompt:
     return Prompt((generated.prompt + generated.text)[: max(end, len(generated.prompt))])
 
 
-def matrix_html(rows: list[MethodRow]) -> str:
-    """The heatmap: a row for each generated token, a column for each token before it."""
+def matrix_html(rows: list[MethodRow], kind: str = "Generated") -> str:
+    """The heatmap: a row for each token of the text, a column for each token before it."""
     head = rows[-1].view
-    grid = grid_html(head, [line_html(row) for row in rows], "Generated, probability", TABLE_LABEL)
+    grid = grid_html(head, [line_html(row) for row in rows], f"{kind}, probability", TABLE_LABEL)
     return f'<div class="xg">{grid}<p class="xg-small">{legend_html(head)}</p></div>'
 
 
@@ -195,7 +246,7 @@ def _draw_step(generated: GeneratedText, step: int) -> int:
     if step > last:
         put("generation.step", last)
     chosen = st.pills(
-        "Map of the generated token", range(1, last + 1), key=key("generation.step"), required=True,
+        "Map of the token", range(1, last + 1), key=key("generation.step"), required=True,
         format_func=lambda at: escape_label(f"{at} {visible_token(generated.labels[at - 1])}"), persist_state=PERSIST,
     )  # fmt: skip
     return chosen or 1  # a run that a click cut short gives the control back empty
@@ -272,5 +323,7 @@ def _draw_export(generated: GeneratedText, state: TextState) -> None:
 def _arguments(state: TextState) -> list[str]:
     view = state.generation
     arguments = ["generate", "--model", state.model, *text_arguments(Prompt(state.example.text, chat=state.focus.chat))]
+    if view.decoding == "given":
+        return [*arguments, "--continuation", continuation_of(state), "--method", view.method]
     arguments += ["--tokens", str(view.tokens), "--method", view.method]
     return [*arguments, *(["--seed", str(state.seed)] if view.decoding == "sample" else [])]

@@ -79,10 +79,11 @@ DEFAULT_TEST = SignificanceView()
 @dataclass(frozen=True)
 class GenerationView:
     """The generated text: its number of tokens, how each is chosen, the method that explains it, and the token whose
-    map is drawn, from 1."""
+    map is drawn, from 1. `text`: what is explained instead of a generated text, where the tokens are given."""
 
     tokens: int = option(8, low=1, high=MOST_GENERATED, link="generated_tokens")
-    decoding: Literal["greedy", "sample"] = option("greedy", choices=("greedy", "sample"))
+    decoding: Literal["greedy", "sample", "given"] = option("greedy", choices=("greedy", "sample", "given"))
+    text: str = option("", link="continuation")
     method: str = option("attn_lrp", link="generated_method")
     step: int = option(1, low=1, high=MOST_GENERATED, link="generated_step")
 

@@ -24,6 +24,7 @@ else:  # it loads torch, which the help does without
     generation = LazyModule("engine.generation")
 
 EXAMPLE = "Example: --prompt 'Mary lives in Paris. Mary lives in'."
+TOKENS = "8"
 MOST_LIKELY = 5
 """Next tokens that are printed with their probabilities."""
 
@@ -31,7 +32,10 @@ MOST_LIKELY = 5
 def generate(
     model: Annotated[str, typer.Option(metavar="M", help="A language model.")] = "tiny-llama",
     prompt: Annotated[str | None, typer.Option(metavar="T", help="The text to continue; '-' reads stdin.")] = None,
-    tokens: Annotated[str, typer.Option(metavar="N", help="Generate at most N tokens.")] = "8",
+    continuation: Annotated[
+        str | None, typer.Option(metavar="T", help="Explain this text after the prompt, and generate nothing.")
+    ] = None,
+    tokens: Annotated[str, typer.Option(metavar="N", help="Generate at most N tokens.")] = TOKENS,
     method: Annotated[str, typer.Option(metavar="A", help="The method that explains each token.")] = "attn_lrp",
     seed: Annotated[
         str | None, typer.Option(metavar="N", help="Sample with this seed. [default: the most probable token]")
@@ -49,10 +53,12 @@ def generate(
     warmth = options.read_number("--temperature", temperature)
     if number is None and warmth != 1:
         raise UsageError("--temperature: has no effect without --seed: the most probable token is taken. Add --seed 1.")
+    if continuation is not None and (seed is not None or tokens != TOKENS):
+        raise UsageError("--continuation: is explained as it is. Leave out --tokens, --seed and --temperature.")
     with output.stdout_reserved(), output.stoppable() as cancel, output.progress_bar("generating") as report:
         check_model(model, Example.kind)
         text = options.read_text("--prompt", prompt)
-        query = generation.GenerationQuery(model, text, count, number, warmth, method, chat)
+        query = generation.GenerationQuery(model, text, count, number, warmth, method, chat, continuation)
         with cancellable(cancel), reporting(report):
             generated = generation.generate_text(query)
             likely = next_tokens(model, Prompt(text, chat=chat))
@@ -65,14 +71,16 @@ def generate(
 
 
 def print_generated(generated: generation.GeneratedText, likely: NextTokens, decoding: str, links: int) -> None:
-    """Print the likeliest next tokens, the generated text, its strongest links, its use of sentences and the checks."""
+    """Print the likeliest next tokens, the text, its strongest links, its use of sentences and the checks."""
     out, names = output.console(), generated.names
     shares = zip(likely.labels[:MOST_LIKELY], likely.probabilities, strict=False)
     first = ", ".join(f"{label!r} {share:.4f}" for label, share in shares)
     out.print(f"Next token: {output.visible(first)}. Entropy: {likely.entropy:.2f} bits.", markup=False)
-    out.print(f"Generated ({decoding}): {output.visible(generated.text)}", markup=False)
+    kind = "Continuation" if generated.is_given else f"Generated ({decoding})"
+    out.print(f"{kind}: {output.visible(generated.text)}", markup=False)
     print(f"Probability {generated.probability:.4g} (log-probability {generated.log_probability:.4f} nats)")
-    strongest = output.table(["generated", "depends on", "position", "score"], right=["position", "score"])
+    explained = "given" if generated.is_given else "generated"
+    strongest = output.table([explained, "depends on", "position", "score"], right=["position", "score"])
     for step, place, score in generated.links(links):
         source = output.visible(visible_token(names[place]))
         strongest.add_row(output.visible(visible_token(generated.labels[step])), source, str(place), f"{score:+.4f}")
@@ -85,7 +93,7 @@ def print_generated(generated: generation.GeneratedText, likely: NextTokens, dec
             used.add_row(output.visible(one.text), f"{one.probability:.4g}", f"{one.log_probability:.4f}")
         out.print(used)
     else:
-        print("The prompt is one sentence, which the generated text continues: none can be deleted.")
+        print(f"The prompt is one sentence, which the {explained} text continues: none can be deleted.")
     for line in _remarks(generated):
         print(line)
 

@@ -40,13 +40,13 @@ class InputOptions:
 
     command: str
     model: str
-    text: str | None
-    text_pair: str | None
-    image: str | None
-    dataset: str | None
-    index: str | None
-    split: str | None
-    column: list[str] | None
+    text: str | None = None
+    text_pair: str | None = None
+    image: str | None = None
+    dataset: str | None = None
+    index: str | None = None
+    split: str | None = None
+    column: list[str] | None = None
     prompt: str | None = None
     target: str | None = None
     contrast: str | None = None

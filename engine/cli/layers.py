@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from engine.cli import options, output
-from engine.cli.inputs import check_model
+from engine.cli.inputs import InputOptions, check_model, read_input
 from engine.cli.root import Commands, note
 from engine.errors import UsageError, not_allowed
 from engine.format import visible_token
@@ -39,12 +39,14 @@ def show_lens(
     model: options.ModelOption = options.DEFAULT_MODEL,
     text: options.TextOption = None,
     text_pair: options.TextPairOption = None,
+    prompt: options.PromptOption = None,
+    chat: options.ChatOption = False,
     target: options.TargetOption = None,
     dtype: options.DtypeOption = "float32",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every layer at every position.")] = False,
 ) -> None:
     """Show what the model would predict after each layer (logit lens)."""
-    example = _read_example("lens", model, text, text_pair)
+    example = _read_example("lens", model, text, text_pair, prompt, chat)
     with _running("reading layers"):
         result = logit_lens.logit_lens(logit_lens.LensQuery(model, example, target, dtype=dtype))
     if as_json:
@@ -72,6 +74,8 @@ def patch(
     corrupted_pair: Annotated[
         str | None, typer.Option(metavar="T", help="Second text of the corrupted run. [default: the clean one]")
     ] = None,
+    prompt: options.PromptOption = None,
+    chat: options.ChatOption = False,
     corruption: Annotated[
         str, typer.Option(metavar="text|noise|mean", help="Another text, Gaussian noise, or the mean embedding.")
     ] = "text",
@@ -96,7 +100,7 @@ def patch(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every place.")] = False,
 ) -> None:
     """Restore parts of a clean run in a corrupted one (activation patching), and preview it by gradients."""
-    example = _read_example("patch", model, text, text_pair)
+    example = _read_example("patch", model, text, text_pair, prompt, chat)
     count = options.read_whole("--top", top, 1)
     query = patching.PatchQuery(
         model, example, None if corrupted is None else options.read_text("--corrupted", corrupted), corruption,
@@ -118,13 +122,15 @@ def show_routes(
     model: options.ModelOption = options.DEFAULT_MODEL,
     text: options.TextOption = None,
     text_pair: options.TextPairOption = None,
+    prompt: options.PromptOption = None,
+    chat: options.ChatOption = False,
     threshold: Annotated[str, typer.Option(metavar="X", help="Least importance of an edge, from 0 to 1.")] = "0.04",
     top: TopOption = str(MOST_EDGES),
     dtype: options.DtypeOption = "float32",
     as_json: options.JsonOption = False,
 ) -> None:
     """Show the tokens and heads that the prediction is written from (information flow routes)."""
-    example = _read_example("routes", model, text, text_pair)
+    example = _read_example("routes", model, text, text_pair, prompt, chat)
     least, count = options.read_number("--threshold", threshold), options.read_whole("--top", top, 1)
     if not 0 <= least <= 1:
         raise not_allowed("--threshold", "a number from 0 to 1", threshold)
@@ -184,14 +190,16 @@ def _running(title: str) -> Iterator[None]:
         note(status)
 
 
-def _read_example(command: str, model: str, text: str | None, pair: str | None) -> Example:
-    if text is None:
+def _read_example(
+    command: str, model: str, text: str | None, pair: str | None, prompt: str | None, chat: bool
+) -> Example:
+    """The input. A prompt outside of its template is the same input as a text."""
+    if text is None and prompt is None:
         raise UsageError(f"layers {command}: needs a text. Add --text '...'.")
-    example = Example(
-        options.read_text("--text", text), None if pair is None else options.read_text("--text-pair", pair)
-    )
     check_model(model, Example.kind)
-    return example
+    example = read_input(InputOptions(f"layers {command}", model, text, pair, prompt=prompt, chat=chat)).example
+    assert isinstance(example, Example)
+    return example if chat or prompt is None else Example(example.text)
 
 
 def _read_positions(typed: str | None) -> tuple[int, ...]:

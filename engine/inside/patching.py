@@ -401,7 +401,8 @@ def preview_to_json(one: PatchPreview, site: str) -> dict[str, Any]:
     query = one.query
     return {
         "model": query.model, "revision": one.revision, "dtype": query.dtype, "text": query.example.text,
-        "text_pair": query.example.text_pair, "corruption": one.corruption_name,
+        "text_pair": query.example.text_pair, **({"chat": True} if getattr(query.example, "chat", False) else {}),
+        "corruption": one.corruption_name,
         "corrupted_text": query.corrupted_example.text, "corrupted_text_pair": query.corrupted_example.text_pair,
         "tokens": [token.text for token in one.tokens],
         "corrupted_tokens": [token.text for token in one.corrupted_tokens],

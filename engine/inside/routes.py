@@ -14,7 +14,6 @@ taken before the norm. Shares are sizes without a sign: they say from where the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -284,16 +283,6 @@ def routes_to_json(one: InformationRoutes, threshold: float) -> dict[str, Any]:
         "edges": [asdict(edge) for edge in pruned.edges], "carried": pruned.carried,
         "head_shares": one.head_shares.tolist(), "mlp_shares": one.mlp.tolist(), "check": asdict(one.check),
     }  # fmt: skip
-
-
-def routes_rows(one: InformationRoutes, threshold: float) -> Iterator[dict[str, Any]]:
-    """A row an edge above the threshold, the one that carries most of the prediction first."""
-    for edge in prune_edges(one.flow, threshold, one.edges.size).edges:
-        yield {
-            "layer": edge.layer, "source_position": edge.source, "source": one.tokens[edge.source].text,
-            "target_position": edge.target, "target": one.tokens[edge.target].text, "importance": edge.weight,
-            "flow": edge.flow,
-        }  # fmt: skip
 
 
 def importance_to_json(one: HeadImportance) -> dict[str, Any]:

@@ -21,9 +21,6 @@ from engine.models.classifier import AnyClassifier
 
 RESIDUAL, ATTENTION, MLP, HEADS = "residual", "attention", "mlp", "heads"
 SITES = (RESIDUAL, ATTENTION, MLP, HEADS)
-SITE_TITLES = {
-    RESIDUAL: "residual stream", ATTENTION: "attention output", MLP: "MLP output", HEADS: "head output",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)

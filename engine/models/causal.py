@@ -210,6 +210,10 @@ class CausalModel(TextClassifier):
         written = tokenize(self.tokenizer, text, None, add_special_tokens=False)["input_ids"]
         raise UsageError(self._no_token(argument, text, [int(i) for i in written]))
 
+    def token_count(self, text: str) -> int:
+        """The number of tokens that a text has by itself."""
+        return len(tokenize(self.tokenizer, text, None, add_special_tokens=False)["input_ids"])
+
     def _token_of(self, text: str) -> int | None:
         """The token of exactly that text."""
         names = (text.replace(" ", "\N{LOWER ONE EIGHTH BLOCK}"), text)
@@ -229,10 +233,8 @@ class CausalModel(TextClassifier):
         if not parts:
             return f"{what}, which it cannot read. Name one of its most probable next tokens."
         pieces = ", ".join(map(repr, parts))
-        return (
-            f"{what}, which is {len(parts)} tokens ({pieces}). Name the first, {parts[0]!r}; to explain a later one, "
-            "put those before it at the end of the prompt."
-        )
+        whole = " To explain them all: exegesis generate --continuation." if argument == "target" else ""
+        return f"{what}, which is {len(parts)} tokens ({pieces}). Name the first, {parts[0]!r}.{whole}"
 
     def _tokenize(self, prompt: Prompt, max_length: int) -> EncodedText:
         """The prompt, in its chat template if that is wanted, without the first tokens that the context cannot hold."""

@@ -62,11 +62,6 @@ class SuppressorMethod:
         return self.citation or explainer(self.id).citation
 
     @property
-    def is_explainer(self) -> bool:
-        """Whether it runs as an explainer of the project."""
-        return self.params is not None
-
-    @property
     def closed_form(self) -> ClosedForm | None:
         """What theory says; None for the random baseline."""
         return CLOSED_FORMS.get(self.form)

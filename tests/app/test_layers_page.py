@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,12 +17,16 @@ from components.layers import state as page_state
 from components.layers.grids import best_places, lens_html, patch_html
 from components.layers.page import lens_answer, patch_answer, patch_facts_html, routes_answer
 from components.layers.state import EXAMPLES, LayersState, key
+from engine.format import visible_token
 from engine.input_kinds import list_models
 from engine.inside.lens import LensQuery, LensResult, logit_lens
 from engine.inside.patching import EXACT, SITES, PatchingResult, patch_map
 from engine.inside.routes import RoutesQuery, information_routes
+from engine.next_token import next_tokens
+from engine.request import Prompt
 from tests.alerts import errors
 from tests.project import ROOT
+from tests.tiny import save_causal
 
 SECONDS = 120
 STATE = LayersState()
@@ -110,6 +115,19 @@ def test_a_pair_of_texts() -> None:
     assert "A woman is making dinner." in page.query_params["corrupted_pair"]
     page.text_area(key("pair")).set_value(" ").run()
     assert "text_pair: is empty" in errors(page)[0]
+
+
+def test_both_texts_are_read_in_the_chat_template(tmp_path: Path) -> None:
+    folder = str(save_causal("llama", tmp_path / "model"))
+    page = opened(model=folder, text="the film is good", corrupted="the good is film", chat="on", open="")
+    assert not errors(page)
+    likely = next_tokens(folder, Prompt("the film is good", chat=True)).labels[0]
+    assert f"The prediction, “<bdi>{visible_token(likely)}</bdi>”" in html.unescape(drawn(page))
+    commands = [one.value for one in page.code if one.value.startswith("exegesis layers ")]
+    assert len(commands) == 2
+    assert all("--prompt 'the film is good' --chat" in command for command in commands)
+    # A model without a template reads the texts as they are.
+    assert not errors(opened(model="tiny-llama", text="The key", corrupted="The keys", chat="on", open=""))
 
 
 def test_every_preset_of_an_embedded_model_has_texts_of_equal_length() -> None:

@@ -379,7 +379,7 @@ def test_a_language_model_is_fetched_by_a_button(monkeypatch: pytest.MonkeyPatch
         save_causal("smollm", fetched.fetched_folder(name))
         return fetched.fetched_folder(name)
 
-    monkeypatch.setattr("components.library.cards.fetch_model", fetch)
+    monkeypatch.setattr("components.fetching.fetch_model", fetch)
     page = opened("models")
     offer = readable_html(page)
     assert "538 MB" in offer, "what it takes up, before it is fetched"

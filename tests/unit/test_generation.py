@@ -197,6 +197,42 @@ def test_the_sentence_that_names_the_answer_decides_it() -> None:
     assert sum(decided) >= 19
 
 
+def test_a_given_continuation_is_explained_as_if_it_was_generated() -> None:
+    query = GenerationQuery(TINY, PROMPT, 3, method="gradient_x_input")
+    generated = generate_text(query)
+    given = generate_text(dataclasses.replace(query, continuation=generated.text, seed=7, tokens=1))
+    assert (given.is_given, given.ended, given.labels) == (True, False, generated.labels)
+    assert given.log_probabilities == pytest.approx(generated.log_probabilities)
+    assert np.array_equal(given.relevance, generated.relevance)
+    assert given.sentences == generated.sentences
+    assert given.as_json()["continuation"] == given.text
+    assert "generated" not in given.as_json()
+
+
+def test_a_given_continuation_of_a_chat_follows_the_template(tmp_path: Path) -> None:
+    folder = str(save_causal("llama", tmp_path / "model"))
+    found = generate_text(GenerationQuery(folder, "the film.", method="occlusion", chat=True, continuation="good film"))
+    for step, response in enumerate(("", "good")):
+        prompt = Prompt("the film.", chat=True, response=response, target=found.labels[step])
+        one = explain(Request(folder, "occlusion", prompt))
+        np.testing.assert_allclose(found.explanations[step].scores, one.scores, rtol=1e-4, atol=1e-6)
+
+
+def test_an_unlikely_continuation_has_its_probability_by_hand() -> None:
+    found = generate_text(GenerationQuery(TINY, PROMPT, method="random", continuation=" Rome and John"))
+    module, tokenizer = plain(catalog.locate(TINY).folder)
+    prompt = tokenizer(PROMPT)["input_ids"]
+    following = tokenizer(PROMPT + " Rome and John")["input_ids"][len(prompt) :]
+    assert found.text == " Rome and John"
+    assert found.log_probability == pytest.approx(by_hand(module, prompt, following), rel=1e-4)
+
+
+def test_keys_of_a_continuation_differ_by_its_text_alone() -> None:
+    query = GenerationQuery(TINY, PROMPT, continuation=" Rome")
+    assert query.key == dataclasses.replace(query, tokens=3, seed=1).key
+    assert query.key not in (dataclasses.replace(query, continuation=" Paris").key, GenerationQuery(TINY, PROMPT).key)
+
+
 def test_a_second_call_reads_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     query = GenerationQuery(TINY, PROMPT, 2)
     first = generate_text(query)
@@ -237,6 +273,13 @@ def test_tokens_that_are_read_in_another_way_are_refused(monkeypatch: pytest.Mon
         ({"method": "nothing"}, "nothing"),
         ({"prompt": ""}, "nothing to explain"),
         ({"prompt": "Mary lives in Paris. " * 30}, "reads at most 96 tokens, but the prompt has"),
+        (
+            {"prompt": "Mary lives in Paris. " * 30, "continuation": " It"},
+            "reads at most 96 tokens, but the prompt has",
+        ),
+        ({"continuation": ""}, "continuation: must have at least one token, got an empty text"),
+        ({"prompt": "The cabinet", "continuation": "s"}, "reads its start as part of the prompt's last token"),
+        ({"continuation": " a" * 65}, "continuation: has 65 tokens of tiny-llama, but at most 64 are explained"),
     ],
 )
 def test_what_cannot_be_generated_is_refused_in_words(values: dict[str, Any], message: str) -> None:

@@ -51,3 +51,16 @@ def test_the_text_is_labeled_and_one_sentence_is_said(run: Run) -> None:
     missing = run("generate")
     assert missing.code == 2
     assert "--prompt: is missing. Example:" in missing.err
+
+
+def test_a_continuation_is_explained_and_not_called_generated(run: Run) -> None:
+    options = ("--prompt", PROMPT, "--continuation", " Rome and John", "--method", "random")
+    done = run("generate", *options)
+    assert "Continuation:  Rome and John" in done.out
+    assert "enerated" not in done.out
+    query = GenerationQuery("tiny-llama", PROMPT, method="random", continuation=" Rome and John")
+    assert generate_text(query).as_json().items() <= json.loads(run("generate", *options, "--json").out).items()
+    for more in (("--seed", "1"), ("--tokens", "3")):
+        refused = run("generate", *options, *more)
+        assert refused.code == 2
+        assert "--continuation: is explained as it is. Leave out --tokens, --seed" in refused.err.replace("\n", " ")

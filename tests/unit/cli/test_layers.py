@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from engine.inside.lens import LensQuery, lens_to_json, logit_lens
 from engine.inside.patching import PatchQuery, patch_map
 from engine.inside.routes import RoutesQuery, information_routes, routes_to_json
-from engine.request import Example
+from engine.next_token import next_tokens
+from engine.request import Example, Prompt
+from tests.tiny import save_causal
 from tests.unit.cli.conftest import Run
 
 CLEAN, CORRUPTED = "The film was wonderful and I loved it.", "The film was terrible and I hated it."
@@ -58,6 +61,22 @@ def test_heads(run: Run) -> None:
     assert plain["examples"] == 2
 
 
+def test_a_prompt_is_read_in_its_chat_template(run: Run, tmp_path: Path) -> None:
+    folder = str(save_causal("llama", tmp_path / "model"))
+    given = ("--model", folder, "--prompt", "the film is good", "--json")
+    plain, chat = (json.loads(run("layers", "lens", *given, *more).out) for more in ((), ("--chat",)))
+    as_text = run("layers", "lens", "--model", folder, "--text", "the film is good", "--json")
+    assert json.loads(as_text.out) == plain, "a prompt outside of a template is a text"
+    predicted = next_tokens(folder, Prompt("the film is good", chat=True))
+    assert chat["target"] == predicted.labels[0]
+    assert chat["reading"][-1] == pytest.approx(predicted.probabilities[0], rel=1e-4)
+    assert len(chat["tokens"]) > len(plain["tokens"])
+    patched = json.loads(run("layers", "patch", *given, "--chat", "--corrupted", "the good is film", "--preview").out)
+    assert patched["chat"] is True
+    assert len(patched["corrupted_tokens"]) == len(chat["tokens"])
+    assert run("layers", "routes", *given, "--chat").code == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -67,6 +86,9 @@ def test_heads(run: Run) -> None:
         (("patch", "--text", "a", "--corrupted", "b", "--tokens", "x"), "--tokens: must be a whole number"),
         (("patch", "--text", "a", "--corrupted", "b", "--site", "x"), "site: unknown name 'x'"),
         (("routes", "--text", "a", "--threshold", "2"), "--threshold: must be a number from 0 to 1"),
+        (("lens", "--model", "tiny-llama", "--text", "a", "--chat"), "--chat: requires --prompt, got --text"),
+        (("lens", "--model", "tiny-llama", "--prompt", "a", "--chat"), "chat: tiny-llama has no chat template"),
+        (("routes", "--prompt", "a"), "--prompt: reviews-minilm is a classifier"),
         (("heads", "--examples", "0"), "--examples: must be a whole number of at least 1"),
     ],
 )

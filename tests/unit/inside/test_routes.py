@@ -16,7 +16,6 @@ from engine.inside.routes import (
     head_importance,
     information_routes,
     prune_edges,
-    routes_rows,
     routes_to_json,
 )
 from engine.inside.sites import PARTS
@@ -101,7 +100,7 @@ def test_the_induction_circuit_is_found_exactly(tmp_path: Path) -> None:
     assert flows[0, 1, 2] == pytest.approx(0.25 / 3, abs=1e-5)
     assert {(edge.layer, edge.source) for edge in prune_edges(result.flow, 0.3, 100).edges} == {(1, 5), (0, 5), (0, 4)}
     assert prune_edges(result.flow, 0.1, 2).left_out == 4
-    assert [row["importance"] for row in routes_rows(result, 0.7)] == [pytest.approx(0.75, abs=1e-5)]
+    assert [edge.weight for edge in prune_edges(result.flow, 0.7, 100).edges] == [pytest.approx(0.75, abs=1e-5)]
 
 
 def test_pruning_needs_a_share(tmp_path: Path) -> None:
