@@ -167,7 +167,7 @@ def check_job(job: bool, executor: str) -> None:
 
 def with_absolute_paths(plan: P) -> P:
     """The plan with absolute paths of models and data sets: a job may be carried out in another folder."""
-    changed = {}
+    changed: dict[str, Any] = {}
     for field in PATHS & {one.name for one in fields(plan)}:
         value = getattr(plan, field)
         if isinstance(value, tuple):
