@@ -5,6 +5,7 @@ They hold the engine's own results, so every number is that of the page and the 
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import zipfile
@@ -402,11 +403,15 @@ def load(path: str | Path) -> TabularResult | pd.DataFrame | Any:
     if suffix == ".npz":
         kind, meta, arrays = read_archive(file)
         try:
-            return _READERS[kind](meta, arrays)
+            result = _READERS[kind](meta, arrays)
+            for face in (result.rows, result.to_dict, result.to_html, result.__repr__):
+                with contextlib.suppress(ExegesisError):  # such as a method that is not installed here
+                    face()  # else an edited file would fail where it is shown
         except DAMAGE as error:
             raise ExegesisError(
                 f"path: {file.name} is damaged or of another version ({one_line(error)}). Save it again."
             ) from error
+        return result
     try:
         if suffix == ".json":
             return json.loads(file.read_text(encoding="utf-8"))

@@ -168,7 +168,8 @@ def _spec(chart: alt.LayerChart, colors: Sequence[str]) -> dict[str, Any]:
     by_width = json.dumps({"expr": LEGEND_COLUMNS})
     spec = json.loads(json.dumps(clean_spec(chart.to_dict())).replace(by_width, str(FILE_COLUMNS)))
     config = _merge(_config(colors), spec.get("config", {}))
-    return spec | {"width": WIDTH - 2 * EDGE, "autosize": {"type": "fit", "contains": "padding"}, "config": config}
+    size = {"width": WIDTH - 2 * EDGE, "autosize": {"type": "fit", "contains": "padding"}, "padding": 5}
+    return spec | size | {"config": config}
 
 
 def _config(colors: Sequence[str]) -> dict[str, Any]:

@@ -40,6 +40,8 @@ FIELDS = ("model", "method", "metric", "percent", "slice")
 """The name of the click, and what it says of its point."""
 PLOT, LEGEND_ROW, FOOT = 320, 22, 80
 """Height in pixels: of the plot on a telephone, of a row of the legend, of the axis with its title."""
+FOOT_PADDING = 4
+"""Pixels below a chart; Streamlit's own are 20, and they look empty."""
 LABEL = 210
 """Pixels after which a name in a legend is cut."""
 POINT, PICKED_POINT = 70, 280
@@ -192,7 +194,7 @@ def style_chart(chart: alt.LayerChart, height: int, theme: Theme) -> alt.LayerCh
     """The chart at this height, with text that can be read in the theme."""
     text = PALETTES[theme].muted  # Streamlit's own gray is too faint to read on a light ground
     return (
-        chart.properties(height=height)
+        chart.properties(height=height, padding={"left": 0, "top": 0, "right": 0, "bottom": FOOT_PADDING})
         .configure_axis(labelColor=text, titleColor=text)
         .configure_legend(labelColor=text)
     )

@@ -86,10 +86,15 @@ def model_row(name: str, is_base: bool) -> dict[str, object]:
         "Other score": "" if is_accuracy else format_score(card),
         "Parameters": size.parameters,
         "On disk": card["bytes"] / 1e6 if card.get("bytes") else None,
-        "License": card.get("licence", ""),
-        "Trained on": (card.get("dataset") or {}).get("name", ""),
+        "Trained on": shorten_sets((card.get("dataset") or {}).get("name", "")),
         "Measured on": f"{split}, {count(score['count'], 'example')}" if score else "",
     }
+
+
+def shorten_sets(names: str) -> str:
+    """The first of several data sets and the number of others: the card names all."""
+    first, *others = names.split("; ")
+    return f"{first} and {len(others)} more" if others else first
 
 
 def _model_columns() -> dict[str, Any]:

@@ -45,7 +45,7 @@ FINDINGS_KEY = "library_findings"
 def draw_library() -> None:
     """Draw the choice of a section, and the chosen section."""
     section = _choose_section()
-    with st.container(width=960):
+    with st.container(width="stretch" if section == "models" else 960):  # the table of models has many columns
         if section == "jobs":
             draw_job_form()
             draw_jobs()

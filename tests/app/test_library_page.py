@@ -224,7 +224,7 @@ def test_the_models_are_a_table_of_which_one_has_its_card() -> None:
     reviews = rows_of(page)[0]
     assert round(float(str(reviews["Accuracy"])), 2) == 89.07
     assert (reviews["Task"], reviews["Measured on"]) == ("Sentiment", "test, 1,821 examples")
-    assert {row["License"] for row in rows_of(page)} == {"Apache-2.0"}
+    assert reviews["Trained on"] == "SST-2 and 2 more", "the last column is seen whole on a screen of 1280"
 
 
 @pytest.mark.parametrize(

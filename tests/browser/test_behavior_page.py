@@ -31,6 +31,8 @@ def test_it_opens_finished_and_the_keyboard_changes_the_task(
     expect(table.get_by_text("right:").first).to_be_attached()
     settled(page)
     assert fits(page)
+    shades = table.evaluate("box => getComputedStyle(box).backgroundAttachment")
+    assert shades == "local, scroll", "a shade says that the table goes on, and goes with its end"
     page.get_by_role("radio", name="Local behavior").focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")

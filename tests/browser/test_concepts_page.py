@@ -13,6 +13,14 @@ from tests.browser.organising import fits
 from tests.browser.server import Server
 from tests.browser.waiting import settled
 
+BELOW = """() => {
+  const chart = document.querySelector('[data-testid=stVegaLiteChart]');
+  const texts = [...chart.querySelectorAll('text')].map((text) => text.getBoundingClientRect().bottom);
+  return chart.getBoundingClientRect().bottom - Math.max(...texts);
+}"""
+MOST_BELOW = 12
+"""Pixels between the lowest text of a chart and its end."""
+
 
 def test_it_opens_finished_with_a_named_concept_and_another_class_is_drawn(
     server: Server, open_page: Callable[..., Page]
@@ -24,6 +32,7 @@ def test_it_opens_finished_with_a_named_concept_and_another_class_is_drawn(
     expect(texts.get_by_text("“restaurants” has no significant effect.")).to_be_visible()
     settled(texts)
     assert fits(texts)
+    assert texts.evaluate(BELOW) < MOST_BELOW
     page = open_page(f"{server.url}/{CONCEPTS_PAGE.url_path}?input=image", width=390)
     expect(page.get_by_text("“boats” raises boat in scenes-vit at layer 3")).to_be_visible(timeout=2 * TIMEOUT_MS)
     expect(page.get_by_role("textbox", name="Concepts: names or data sets")).to_have_value("boats")

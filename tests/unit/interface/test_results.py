@@ -122,6 +122,18 @@ def test_files_that_cannot_be_read(name: str, content: bytes | None, message: st
         exegesis.load(tmp_path / name)
 
 
+def test_an_edited_archive_is_refused_when_it_is_read(result: exegesis.Explanations, tmp_path: Path) -> None:
+    file = result.save(tmp_path / "maps.npz")
+    with np.load(file) as opened:
+        parts = dict(opened)
+    header = json.loads(bytes(parts["exegesis"]))
+    header["meta"]["explanations"][0]["seconds"] = "x"
+    parts["exegesis"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    np.savez(file, **parts)
+    with pytest.raises(exegesis.ExegesisError, match="maps.npz is damaged or of another version"):
+        exegesis.load(file)
+
+
 def test_a_hostile_archive_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "bomb.npz"
     np.savez(file, exegesis=np.array([object()], dtype=object))  # stored as a pickle
