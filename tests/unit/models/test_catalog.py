@@ -181,5 +181,5 @@ def test_a_name_that_no_folder_can_have_is_one_short_sentence(name: str) -> None
 
 @pytest.mark.parametrize("name", ["model.gguf", "./no/such/Q4.GGUF", "owner/model.gguf"])
 def test_a_gguf_file_is_told_what_to_give_instead(name: str) -> None:
-    with pytest.raises(UsageError, match="^model: a GGUF file such as "):
+    with pytest.raises(UsageError, match=r"^model: a GGUF file such as "):
         catalog.locate(name)
