@@ -13,16 +13,19 @@ from engine.lazy import LazyModule
 from engine.registry import explainer
 from engine.request import DTYPES, Picture, Prompt
 from engine.store import store_picture
+from exegesis.questions import QuestionAnswer
 from exegesis.results import ExperimentRun, Explanations, MapComparison, plain_plan
 
 if TYPE_CHECKING:
     from components import links, navigation
+    from components.ask import links as ask_links
     from components.compare import state as compare_state
     from components.images import state as image_state
     from components.inputs import picture_choice, text_choice
     from components.library import jobs
     from components.text import state as text_state
 else:  # pages import Streamlit, which nothing else here needs
+    ask_links = LazyModule("components.ask.links")
     compare_state = LazyModule("components.compare.state")
     image_state = LazyModule("components.images.state")
     jobs = LazyModule("components.library.jobs")
@@ -36,9 +39,9 @@ HOST, PORT = "localhost", 8501
 
 
 def open_in_dashboard(
-    result: Explanations | ExperimentRun | MapComparison, port: int = PORT, *, host: str = HOST
+    result: Explanations | ExperimentRun | MapComparison | QuestionAnswer, port: int = PORT, *, host: str = HOST
 ) -> str:
-    """Print and return the link that opens a result on its page, from the cache.
+    """Print and return the link that opens a result on its page, from the cache. The answer of `ask` is one, too.
 
     The dashboard (`exegesis app`) has to run on this machine, with the same home folder.
 
@@ -76,7 +79,9 @@ def page_link(result: Any) -> tuple[navigation.PageEntry, links.Query]:
         return jobs.LINKS[result.id](plain_plan(plan))
     if isinstance(result, MapComparison):
         return jobs.LINKS["compare"](result.plan.as_plain()) if result.input is None else _comparison(result)
-    raise not_allowed("result", "what explain, evaluate, randomize, attack or compare returned", result)
+    if isinstance(result, QuestionAnswer):
+        return ask_links.page_of(result.query)
+    raise not_allowed("result", "what explain, evaluate, randomize, attack, compare or ask returned", result)
 
 
 def _explanations(result: Explanations) -> tuple[navigation.PageEntry, links.Query]:

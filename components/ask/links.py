@@ -150,8 +150,8 @@ def _layers(query: ParsedQuery) -> LayersState:
     target = example.target if isinstance(example, Prompt) else query.target
     contrast = example.contrast if isinstance(example, Prompt) else None
     return LayersState(
-        query.models[0], example.text, "", example.text_pair is not None, example.text_pair or "", corruption="mean",
-        target=target, contrast=contrast,
+        query.models[0], example.text, "", example.text_pair is not None, example.text_pair or "",
+        chat=bool(query.chat), corruption="mean", target=target, contrast=contrast,
     )  # fmt: skip
 
 

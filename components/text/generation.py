@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from components.compute import run_cached
+from components.compute import Tick, run_cached
 from components.controls import PERSIST
-from components.errors import describe_error, escape_label, show_error, show_note
+from components.errors import escape_label, show_note
 from components.export import command_line, file_button, how_to_repeat, input_button, text_arguments
 from components.inputs.text_choice import SELECTION, TOKENS
 from components.method_row import MethodRow, cost_line, grid_html, line_html, method_row, method_row_html
 from components.numbers import count, fixed, percent
+from components.progress import run_with_progress
 from components.tables import draw_table
 from components.text.state import TextState, key, put, value
 from components.widgets.token_map import legend_html
@@ -73,11 +74,11 @@ def draw_generation(state: TextState, methods: Mapping[str, Explainer]) -> None:
     if state.generation.decoding == "given" and not state.generation.text:
         show_note("Type the text that follows the prompt, to see what each of its tokens depends on.")
         return
-    try:
-        query = query_of(state)
-        generated = run_cached(query.key, partial(_compute, query))
-    except Exception as error:
-        show_error(describe_error(error))
+    generated = run_with_progress(
+        st.empty(), lambda: query_of(state).key, "Generating", "Stopped before every token was explained.",
+        partial(_generate, state),
+    )  # fmt: skip
+    if generated is None:
         return
     rows = step_rows(generated, methods[state.generation.method], state.view.gamma)
     st.html(generated_html(generated, state))
@@ -155,9 +156,14 @@ def _explain_continuation(text: str) -> None:
     put("open.generation", True)
 
 
-def _compute(query: GenerationQuery, token: CancelToken) -> GeneratedText:
-    with cancellable(token):
-        return generation.generate_text(query)
+def _generate(state: TextState, tick: Tick) -> GeneratedText:
+    query = query_of(state)
+
+    def compute(token: CancelToken) -> GeneratedText:
+        with cancellable(token):
+            return generation.generate_text(query)
+
+    return run_cached(query.key, compute, tick)
 
 
 def generated_html(generated: GeneratedText, state: TextState) -> str:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from components.compute import run_cached
+from components.compute import Tick, run_cached
 from components.controls import PERSIST
-from components.errors import describe_error, show_error, show_note
+from components.errors import show_note
 from components.export import command_line, text_arguments
 from components.method_row import rather_than
 from components.numbers import count, fixed, plain
+from components.progress import run_with_progress
 from components.significance import (
     METHOD,
     draw_test_controls,
@@ -68,11 +69,11 @@ def draw_significance(state: TextState) -> None:
         return
     _draw_controls()
     view = state.significance
-    try:
-        query = query_of(state)
-        found = run_cached(query.key, partial(_compute, query))
-    except Exception as error:
-        show_error(describe_error(error))
+    found = run_with_progress(
+        st.empty(), lambda: query_of(state).key, "Testing the words", "Stopped before all words were tested.",
+        partial(_test, state),
+    )  # fmt: skip
+    if found is None:
         return
     texts = (state.example.text, state.example.text_pair)
     st.html(significance_html(found, view, texts, state.view.gamma, rather_than(state.example)))
@@ -108,9 +109,14 @@ def query_of(state: TextState) -> SignificanceQuery:
     )
 
 
-def _compute(query: SignificanceQuery, token: CancelToken) -> TextSignificance:
-    with cancellable(token):
-        return significance.text_significance(query)
+def _test(state: TextState, tick: Tick) -> TextSignificance:
+    query = query_of(state)
+
+    def compute(token: CancelToken) -> TextSignificance:
+        with cancellable(token):
+            return significance.text_significance(query)
+
+    return run_cached(query.key, compute, tick)
 
 
 def _arguments(state: TextState) -> list[str]:

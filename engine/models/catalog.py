@@ -220,6 +220,10 @@ def _locate(model: str) -> ModelSource:
         raise UsageError(f"model: {model} is not stored here yet. Fetch it: exegesis models get {model}.")
     if model.startswith(BASE_PREFIX):
         raise unknown("base", model, embedded_bases())
+    if path.suffix.lower() == ".gguf":  # whether it exists is not for everybody to know
+        raise UsageError(
+            f"model: a GGUF file such as {excerpt(model)} is not read. Give a folder with config.json and safetensors."
+        )
     if model.startswith(("/", "./", "../", "~")) or path.exists():
         raise UsageError(f"model: no folder {excerpt(model)}. Give a folder with config.json and safetensors.")
     if HUB_ID.fullmatch(model):

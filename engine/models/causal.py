@@ -233,8 +233,10 @@ class CausalModel(TextClassifier):
         if not parts:
             return f"{what}, which it cannot read. Name one of its most probable next tokens."
         pieces = ", ".join(map(repr, parts))
-        whole = " To explain them all: exegesis generate --continuation." if argument == "target" else ""
-        return f"{what}, which is {len(parts)} tokens ({pieces}). Name the first, {parts[0]!r}.{whole}"
+        later = "To explain a later one, put those before it at the end of the prompt."
+        if argument == "target":
+            later = "To explain them all: exegesis generate --continuation."
+        return f"{what}, which is {len(parts)} tokens ({pieces}). Name the first, {parts[0]!r}. {later}"
 
     def _tokenize(self, prompt: Prompt, max_length: int) -> EncodedText:
         """The prompt, in its chat template if that is wanted, without the first tokens that the context cannot hold."""

@@ -276,8 +276,6 @@ def notes_of(query: ParsedQuery, context: QueryContext = QueryContext()) -> tupl
     if query.operation == "attention" and (query.layer is None) != (query.head is None):
         place = f"head {query.head}" if query.layer is None else f"layer {query.layer}"
         notes.append(f"The command lists all heads: only the page picks {place}.")
-    if query.operation == "lens" and query.chat:
-        notes.append("The layers are read without the chat template.")
     return tuple(notes)
 
 
@@ -323,7 +321,8 @@ def _arguments(query: ParsedQuery) -> list[list[str]]:
         target = example.target if isinstance(example, Prompt) else query.target
         pair = [] if example.text_pair is None else ["--text-pair", example.text_pair]
         named = [] if target is None else ["--target", target]
-        return [["layers", "lens", "--model", model, "--text", example.text, *pair, *named]]
+        read = ["--prompt", example.text, "--chat"] if query.chat else ["--text", example.text, *pair]
+        return [["layers", "lens", "--model", model, *read, *named]]
     if example.text_pair is None:
         raise UsageError(
             f"query: needs two texts, got one: {excerpt(example.text)}. Quote both, or name a data set of pairs."

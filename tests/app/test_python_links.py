@@ -73,6 +73,15 @@ def test_runs_and_comparisons_open_on_their_pages() -> None:
     opened(exegesis.open_in_dashboard(compared))
 
 
+def test_the_answer_of_a_question_opens_on_its_page() -> None:
+    answer = exegesis.ask("flip 'A fine film.' with bert-marked", run=False)
+    link = exegesis.open_in_dashboard(answer)
+    assert link.startswith("http://localhost:8501/text?model=bert-marked&")
+    assert "text=A+fine+film." in link
+    assert "open=counterfactuals" in link
+    opened(link)
+
+
 def test_what_no_page_shows_is_refused_with_the_reason() -> None:
     wide = exegesis.explain("bert-marked", TEXT, "random", dtype="float64", progress=False)
     with pytest.raises(exegesis.UsageError, match="dtype: is float64, and pages compute in float32"):

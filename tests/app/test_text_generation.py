@@ -13,6 +13,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import components.text.generation as panel
+from components.compute import STOPPED
 from components.inputs.text_choice import TextFocus
 from components.text.generation import generated_html, links_csv, matrix_html, sentences_table, step_rows
 from components.text.state import TextState, key
@@ -182,6 +183,20 @@ def test_a_classifier_has_none_and_what_fails_is_said(monkeypatch: pytest.Monkey
     page = opened(open="generation")
     assert "model: no text." in " ".join(errors(page))
     assert "Export" in [one.value for one in page.subheader], "what follows is drawn"
+
+
+def test_stopped_work_says_so_and_goes_on() -> None:
+    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).switch_page("pages/text.py")
+    for name, given in {"model": MODEL, "method": "random", "text": "Tom met Bob in", "open": "generation"}.items():
+        page.query_params[name] = given
+    page.session_state[STOPPED] = [GenerationQuery(MODEL, "Tom met Bob in").key]
+    page.run()
+    assert not page.exception
+    assert [one.value for one in page.info] == ["Stopped before every token was explained."]
+    assert "Export" in [one.value for one in page.subheader], "what follows is drawn"
+    next(one for one in page.button if one.label == "Go on").click().run()
+    assert not page.info
+    assert "Generated (greedy)" in html_of(page)
 
 
 def test_all_rows_share_a_scale_and_later_tokens_have_no_cell() -> None:

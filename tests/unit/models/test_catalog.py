@@ -177,3 +177,9 @@ def test_a_name_that_no_folder_can_have_is_one_short_sentence(name: str) -> None
         UsageError, match=r"^model: '.{30,40}….{30,40}' cannot be read \(File name too long\)\. Give an embedded"
     ):
         catalog.locate(name)
+
+
+@pytest.mark.parametrize("name", ["model.gguf", "./no/such/Q4.GGUF", "owner/model.gguf"])
+def test_a_gguf_file_is_told_what_to_give_instead(name: str) -> None:
+    with pytest.raises(UsageError, match=r"^model: a GGUF file such as "):
+        catalog.locate(name)

@@ -261,6 +261,8 @@ NAMED = QueryContext("tiny-llama", "", None, "The keys near the cabinet", token=
          "layers lens --model bert-reviews --text 'Soup cold, service colder, bill enormous.'"),
         ("which layer decides 'are' in 'The key near'", HERE,
          "layers lens --model tiny-llama --text 'The key near' --target ' are'"),
+        ("which layer decides", replace(NAMED, chat=True),
+         "layers lens --model tiny-llama --prompt 'The keys near the cabinet' --chat --target ' were'"),
         ("explain it by LIME", NAMED,
          "explain --model tiny-llama --method lime --prompt 'The keys near the cabinet' --target ' were' --contrast "
          "' was'"),
@@ -327,5 +329,7 @@ def test_a_question_about_layers_opens_the_lens_of_the_prompt() -> None:
     assert opened["model"] == ["tiny-llama"]
     assert opened["text"] == ["Under the tables, the rings that the king painted under the maps"]
     assert (opened["target"], opened["contrast"]) == ([" are"], [" is"]), "the answer of the example and its other"
+    assert "chat" not in opened
+    assert link("which layer decides", replace(NAMED, chat=True))[1]["chat"] == ["on"]
     with pytest.raises(UsageError, match="pictures have no words"):
         asked("lens of example 3 of scenes")
