@@ -130,7 +130,7 @@ def test_an_edited_archive_is_refused_when_it_is_read(result: exegesis.Explanati
     header["meta"]["explanations"][0]["seconds"] = "x"
     parts["exegesis"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
     np.savez(file, **parts)
-    with pytest.raises(exegesis.ExegesisError, match="maps.npz is damaged or of another version"):
+    with pytest.raises(exegesis.ExegesisError, match=r"maps\.npz is damaged or of another version"):
         exegesis.load(file)
 
 
