@@ -129,19 +129,19 @@ class Task:
                 value, slope, size = _slopes(model, logits[-1], targets, quantity)
                 values.append(as_float64(value))
                 slopes.append(slope)
-                sizes.append(size[..., None])
+                if size is not None:
+                    sizes.append(size[..., None])
             order = np.concatenate(turns)
             if len(turns) == 1:
                 (unit,) = torch.autograd.grad(logits, point, slopes)
-                reduce(order, unit * sizes[0])  # last: a chunk that runs out of memory is done again
+                reduce(order, unit * sizes[0] if sizes else unit)  # last: a chunk that runs out of memory is done again
             else:
                 own = torch.eye(len(turns), dtype=slopes[0].dtype, device=model.device)
                 batched = [torch.tensordot(one, slope, dims=0) for one, slope in zip(own, slopes, strict=True)]
                 (units,) = torch.autograd.grad(logits, point, batched, is_grads_batched=True)
+                every = (units * torch.stack(sizes) if sizes else units).flatten(0, 1)
                 rising = np.argsort(order)
-                reduce(
-                    order[rising], (units * torch.stack(sizes)).flatten(0, 1)[torch.from_numpy(rising).to(model.device)]
-                )
+                reduce(order[rising], every[torch.from_numpy(rising).to(model.device)])
             return order, np.concatenate(values)
 
         parts = self.in_shared_passes(compute, given)
@@ -259,14 +259,14 @@ def _begins(shorter: EncodedInput, longer: EncodedInput) -> bool:
 
 def _slopes(
     model: AnyClassifier, logits: torch.Tensor, targets: Sequence[int], quantity: str
-) -> tuple[Float[torch.Tensor, "batch"], torch.Tensor, Float[torch.Tensor, "batch 1"]]:
-    """The quantity of each row's target, and its derivative by the logits as a slope and the size of that.
+) -> tuple[Float[torch.Tensor, "batch"], torch.Tensor, Float[torch.Tensor, "batch 1"] | None]:
+    """The quantity of each row's target, and its derivative by the logits as a slope and the size of that, None for 1.
 
     The logits are those of the targets where the quantity is the logit, else of every class. Near certainty a
     probability's derivative is too small for half precision, in which slopes go back.
     """
     if quantity == LOGIT:
-        return logits.detach(), torch.ones_like(logits), logits.new_ones(len(logits), 1)
+        return logits.detach(), torch.ones_like(logits), None
     wide = logits.detach().double().requires_grad_()
     value = target_values(model, wide, torch.tensor(targets, device=wide.device))
     (slope,) = torch.autograd.grad(value.sum(), wide)
