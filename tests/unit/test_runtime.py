@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -106,10 +107,37 @@ def test_what_was_freed_between_kept_blocks_goes_back(monkeypatch: pytest.Monkey
     assert all(block.all() for block in kept)
 
 
+FAULTS = """
+import resource
+import numpy as np
+from engine import runtime
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(8):
+        layer = [np.ones(16 << 20, np.uint8) for _ in range(4)]
+        del layer
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+faults()
+usual = faults()
+with runtime.turn():
+    faults()
+    print(faults(), usual)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts page faults as Linux does")
+def test_in_a_turn_what_a_layer_frees_stays_for_the_next() -> None:
+    done = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)
+    in_turn, usual = map(int, done.stdout.split())
+    assert in_turn < usual / 10
+
+
 @pytest.fixture
 def trims(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
-    monkeypatch.setattr(runtime, "_trim", lambda: found.append)
+    monkeypatch.setattr(runtime, "_allocator", {"mallopt": lambda *_: 1, "malloc_trim": found.append}.__getitem__)
     monkeypatch.setattr(runtime, "_last_release", -np.inf)
     return found
 
@@ -129,8 +157,8 @@ def test_many_short_turns_give_back_once(trims: list[int], monkeypatch: pytest.M
 
 def test_a_c_library_without_the_call_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime.ctypes, "CDLL", lambda _: object())
-    runtime._trim.cache_clear()
+    runtime._allocator.cache_clear()
     try:
-        assert runtime._trim()(0) == 0
+        assert runtime._allocator("malloc_trim")(0) == 0
     finally:
-        runtime._trim.cache_clear()
+        runtime._allocator.cache_clear()
