@@ -191,11 +191,19 @@ BEFORE_MORE = {
     "smat": "589635debb86c7efe8350b20294be2a5b7dafdd8215b01b09757a0e13cbdf340",
 }
 """Before more examples, and before SMaT had a baseline that gets the held-out examples."""
+BEFORE_MORE_SEEDS = "eb86ef8f4e754065c0c2f8bb7857c9441b8e6a93a441979a09529872ea2bfdb2"
+"""Of SMaT, before scores had 15 seeds."""
 
 
 @pytest.mark.parametrize(("topic", "digest"), BEFORE.items(), ids=BEFORE)
 def test_the_revision_moved_no_claim(topic: str, digest: str, tmp_path: Path) -> None:
     plain = json.loads((FOLDER / TOPICS[topic].declaration).read_text(encoding="utf-8"))
+    if topic == "smat":
+        plain["revised"], revision = plain["revised"].split(" Revised once more on 2026-11-29")
+        assert revision.endswith(f"Without this revision the digest is {BEFORE_MORE_SEEDS}.")
+        plain["seeds"]["normalisations"] = 3
+        (tmp_path / "before_more_seeds.json").write_text(json.dumps(plain), encoding="utf-8")
+        assert load_declaration(tmp_path / "before_more_seeds.json", topic).digest == BEFORE_MORE_SEEDS
     if topic in BEFORE_MORE:
         plain = as_before_more(plain, topic)
         (tmp_path / "before_more.json").write_text(json.dumps(plain), encoding="utf-8")
