@@ -20,8 +20,12 @@ from tests import lazy_checks
 
 # Set here, not in a fixture: the libraries read these when they are first imported, and the servers
 # that browser tests start inherit them.
-OWN_HOME = Path(os.environ.get("EXEGESIS_HOME") or Path.home() / ".cache" / "exegesis")
-"""Of whoever runs the tests: models that were fetched are there."""
+OWN_HOME = Path(
+    os.environ.setdefault(
+        "EXEGESIS_TESTS_OWN_HOME", os.environ.get("EXEGESIS_HOME") or str(Path.home() / ".cache" / "exegesis")
+    )
+)
+"""Of whoever runs the tests: models that were fetched are there. The processes of parallel tests inherit it."""
 HOME = tempfile.mkdtemp(prefix="exegesis-tests-")
 os.environ["EXEGESIS_HOME"] = HOME
 os.environ["HF_HUB_OFFLINE"] = "1"

@@ -257,7 +257,7 @@ def test_tokens_that_are_read_in_another_way_are_refused(monkeypatch: pytest.Mon
     model = loaded(TINY)
     pieces = [model.token_id(piece) for piece in ("M", "a", "r", "y")]
     monkeypatch.setattr(generation, "continue_tokens", lambda *given: (pieces, False))
-    with pytest.raises(ExegesisError, match=r"other tokens than it generated, from token \d .*another seed"):
+    with pytest.raises(ExegesisError, match=r"other tokens than those after the prompt, from token \d .*another seed"):
         generate_text(GenerationQuery(TINY, PROMPT, 4, method="random"))
 
 
