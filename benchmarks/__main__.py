@@ -22,6 +22,7 @@ MODULES = {
     "randomization": "experiments",
     "scaffold": "scaffold",
     "picture_memory": "explainers",
+    "kept_memory": "explainers",
     "path_evaluations": "exactness",
     "shapley_error": "shapley",
     "shapley_error_many": "shapley",

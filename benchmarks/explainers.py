@@ -6,6 +6,8 @@ Bare: the plain transformers module on as many rows, in batches as large, withou
 from __future__ import annotations
 
 import contextlib
+import resource
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -216,6 +218,34 @@ def picture_memory(masks: int, operators: str) -> Measurement:
     ]
     limits = [Limit(f"growth with {operator}", size, budget * MARGIN, "MB") for operator, size in growth.items()]
     return Measurement({"Peak memory of masks of a picture": table}, limits)
+
+
+@benchmark(model="reviews-minilm", rows=128, rounds=9)
+def kept_memory(model: str, rows: int, rounds: int) -> Measurement:
+    """Bare passes before and after the C library keeps freed memory, as it does in a turn.
+
+    Medians of the processor's time and of the page faults of a pass. A model a process: what was set cannot be set
+    back, and the C library raises its limits by itself once a larger model has run.
+    """
+    with mock.patch.object(runtime, "keep_memory"):
+        run = bare_text_forward(text_task(load_text_model(model)), rows, rows)
+        usual, faults = _pass_cost(run, rounds)
+    runtime.keep_memory()
+    kept, left = _pass_cost(run, rounds)
+    row = {"ms": 1e3 * usual, "ms, kept": 1e3 * kept, "ratio": kept / usual, "faults": faults, "faults, kept": left}
+    return Measurement({f"A pass of {rows} rows of {model}": [row]})
+
+
+def _pass_cost(run: Work, rounds: int) -> tuple[float, float]:
+    """Medians of the seconds of the processor and of the page faults of a pass."""
+    run()
+    costs = []
+    for _ in range(rounds):
+        seconds, faults = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        run()
+        costs.append((time.process_time() - seconds, resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults))
+    seconds, faults = np.median(costs, axis=0)
+    return float(seconds), float(faults)
 
 
 MOST_READING, MOST_SWITCHING = 2.5, 1.15

@@ -467,7 +467,8 @@ def keep_memory() -> None:
     """Have the C library keep freed memory until `release_memory`, where it can.
 
     By default it returns the large arrays of each layer at once, and the next layer gets them again page by page. On a
-    processor this took 5 to 8% of the time of MiniLM's passes, and a quarter of that of the small embedded models.
+    processor this takes a tenth of the time of MiniLM's passes, and a fifth to a third of that of the small embedded
+    models (the benchmark `kept_memory`).
     """
     _allocator("mallopt")(TRIM_THRESHOLD, KEPT_BYTES)
     _allocator("mallopt")(MMAP_THRESHOLD, MOST_IN_HEAP)
