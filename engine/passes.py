@@ -1,7 +1,8 @@
-"""Passes over many rows of a few texts: rows of like length together, and what a row shares with its text read once.
+"""Passes over many rows of a few texts: rows of like length together, and what rows begin with in common read once.
 
-A causal model reads the tokens before the first change of a row as it reads them in the text itself. Where that saves
-work, the text is read once, its keys and values are held while the passes run, and only what follows is computed.
+A causal model reads the tokens before the first change of a row as it reads them in the text itself, and two rows that
+begin with the same changes alike up to where they part. Where that saves work, the text or each of these beginnings is
+read once, its keys and values are held while the passes run, and only what follows is computed.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Bool, Float, Int
 
 from engine import runtime
 from engine.lazy import torch
@@ -30,16 +32,22 @@ VARYING_POSITIONS = ("dynamic", "longrope")
 Rows = Int[np.ndarray, "row"]
 Compute = Callable[[Rows, SharedPrefix | None], np.ndarray]
 """Takes the rows of a pass, and the positions that were read before, None where the rows are read whole."""
+Begin = Callable[[Rows, int], tuple[Any, "torch.Tensor"]]
+"""Takes rows and a number of positions: the batch of so many first positions of each row, and their embeddings."""
 
 
 @dataclass(frozen=True, eq=False)
 class ChangedRows:
     """Rows that each change one of some texts. `starts`: how many first positions are as in the text, so that at least
-    one follows. `lengths`: the positions of the row; a row may be shorter than its text."""
+    one follows. `lengths`: the positions of the row; a row may be shorter than its text.
+
+    `kept`: the positions that are as in the text, where rows of a text that keep the same first positions begin alike.
+    """
 
     texts: Int[np.ndarray, "row"]
     starts: Int[np.ndarray, "row"]
     lengths: Int[np.ndarray, "row"]
+    kept: Bool[np.ndarray, "row position"] | None = None
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -50,10 +58,32 @@ class ChangedRows:
         return self.lengths - self.starts
 
 
-def in_passes(model: AnyClassifier, texts: Sequence[EncodedInput], rows: ChangedRows, compute: Compute) -> np.ndarray:
+@dataclass(frozen=True, eq=False)
+class Sharing:
+    """How the rows of a block share passes. `prefixes`: number of beginnings that are read once, `of_row` which one a
+    row has, and `starts` how much of it. `ends`: where groups of rows end, in rising order of what is left of them.
+    `tokens`: what all passes cost.
+    """
+
+    read: Callable[[], list[KeysValues]]
+    prefixes: int
+    longest: int
+    of_row: Int[np.ndarray, "row"]
+    starts: Int[np.ndarray, "row"]
+    ends: Int[np.ndarray, "group"]
+    tokens: int
+
+
+def in_passes(
+    model: AnyClassifier,
+    texts: Sequence[EncodedInput],
+    rows: ChangedRows,
+    compute: Compute,
+    begin: Begin | None = None,
+) -> np.ndarray:
     """Run `compute` on all rows, a pass at a time; its values in the order of the rows.
 
-    The caller must hold the device.
+    `begin` is needed where the rows say what they keep. The caller must hold the device.
     """
     size = _texts_held(model, max(map(len, texts))) if shares_prefixes(model) else 0
     if 0 < size < len(texts):
@@ -61,7 +91,10 @@ def in_passes(model: AnyClassifier, texts: Sequence[EncodedInput], rows: Changed
         blocks = [np.flatnonzero(numbers == number) for number in np.unique(numbers)]
     else:
         blocks = [np.arange(len(rows))]
-    parts = [_run_block(model, texts, rows, block, compute, share=size > 0) for block in blocks]
+    parts = [
+        _run_block(model, rows, block, compute, _cheapest(model, texts, rows, block, begin) if size else None)
+        for block in blocks
+    ]
     values = np.concatenate([part for _, part in parts])
     ordered = np.empty_like(values)
     ordered[np.concatenate([order for order, _ in parts])] = values
@@ -84,61 +117,111 @@ def _texts_held(model: AnyClassifier, longest: int) -> int:
 
 
 def _run_block(
-    model: AnyClassifier, texts: Sequence[EncodedInput], rows: ChangedRows, block: Rows, compute: Compute, share: bool
+    model: AnyClassifier, rows: ChangedRows, block: Rows, compute: Compute, sharing: Sharing | None
 ) -> tuple[Rows, np.ndarray]:
-    """The rows of a block in the order of the passes, and their values. `share`: whether prefixes may be read once."""
-    ends = _group_ends(model, texts, rows, block) if share else None
-    used, places = np.unique(rows.texts[block], return_inverse=True)
-    prefixes = None if ends is None else runtime.attempt(lambda: _read(model, [texts[text] for text in used]))
-    if ends is None or prefixes is None:
+    """The rows of a block in the order of the passes, and their values."""
+    held_layers = None if sharing is None else runtime.attempt(sharing.read)
+    if sharing is None or held_layers is None:
         order = block[np.argsort(rows.lengths[block], kind="stable")]
         size = runtime.rows_at_once(model, int(rows.lengths[block].max()))
         return order, np.concatenate(in_chunks(lambda part: compute(order[part], None), len(order), size))
 
-    by_rest = np.argsort(rows.rest[block], kind="stable")
-    order, places = block[by_rest], places[by_rest]
-    held = len(used) * runtime.past_bytes(model, max(len(texts[text]) for text in used))
+    rest = rows.lengths[block] - sharing.starts
+    by_rest = np.argsort(rest, kind="stable")
+    order, rest, of_row, starts = block[by_rest], rest[by_rest], sharing.of_row[by_rest], sharing.starts[by_rest]
+    held = sharing.prefixes * runtime.past_bytes(model, sharing.longest)
 
     def run(part: slice) -> np.ndarray:
-        starts = rows.starts[order[part]]
-        own, before = (torch.from_numpy(values).to(model.device) for values in (places[part], starts))
-        return compute(order[part], SharedPrefix(prefixes[0], own, before, int(starts.max())))
+        own, before = (torch.from_numpy(values[part]).to(model.device) for values in (of_row, starts))
+        return compute(order[part], SharedPrefix(held_layers[0], own, before, int(starts[part].max())))
 
     def fit(first: int) -> int:
-        end = int(ends[np.searchsorted(ends, first, side="right")])
-        width, past = int(rows.rest[order[end - 1]]), int(rows.starts[order[first:end]].max())
+        end = int(sharing.ends[np.searchsorted(sharing.ends, first, side="right")])
+        width, past = int(rest[end - 1]), int(starts[first:end].max())
         return min(end - first, runtime.rows_at_once(model, width, past=past, held=held))
 
     return order, np.concatenate(in_chunks(run, len(order), fit))
 
 
-def _read(model: AnyClassifier, texts: Sequence[EncodedInput]) -> list[KeysValues]:
-    """Keys and values of each layer, of all texts."""
-    past = GrowingPast(len(texts), model.device)
+def _read(
+    model: AnyClassifier, batch: Any, embeds: Float[torch.Tensor, "batch seq d_model"] | None
+) -> list[KeysValues]:
+    """Keys and values of each layer, of all rows of a batch. `embeds`: in place of the word embeddings."""
+    past = GrowingPast(len(batch.lengths), model.device)
     with torch.inference_mode():
-        model.hidden(dataclasses.replace(model.collate(texts), past=past))
+        model.hidden(dataclasses.replace(batch, past=past), embeds)
     return past.layers
 
 
-def _group_ends(
-    model: AnyClassifier, texts: Sequence[EncodedInput], rows: ChangedRows, block: Rows
-) -> Int[np.ndarray, "group"] | None:
-    """Where each group of rows ends that shares passes, in rising order of `rest`: the fewest tokens in all.
-
-    None where reading the rows whole takes no more.
-    """
+def _cheapest(
+    model: AnyClassifier, texts: Sequence[EncodedInput], rows: ChangedRows, block: Rows, begin: Begin | None
+) -> Sharing | None:
+    """The sharing that takes the fewest tokens; None where reading the rows whole takes no more."""
     cost = CPU_PASS_TOKENS if model.device.type == "cpu" else GPU_PASS_TOKENS
-    read = cost + sum(len(texts[text]) for text in np.unique(rows.texts[block]))
-    widths, counts = np.unique(rows.rest[block], return_counts=True)
+    found: list[Sharing | None] = [_text_prefixes(model, texts, rows, block, cost)]
+    if begin is not None and rows.kept is not None:
+        found.append(_common_beginnings(model, rows, block, cost, begin))
+    whole = cost + int(rows.lengths[block].sum())
+    return min(
+        (one for one in found if one is not None and one.tokens < whole), key=lambda one: one.tokens, default=None
+    )
+
+
+def _text_prefixes(
+    model: AnyClassifier, texts: Sequence[EncodedInput], rows: ChangedRows, block: Rows, cost: int
+) -> Sharing:
+    """Rows that go on where they first change their text, which is read whole."""
+    used, of_row = np.unique(rows.texts[block], return_inverse=True)
+    own = [texts[text] for text in used]
+    tokens, ends = _group_ends(rows.rest[block], cost)
+    lengths = [len(text) for text in own]
+
+    def read() -> list[KeysValues]:
+        return _read(model, model.collate(own), None)
+
+    return Sharing(read, len(own), max(lengths), of_row, rows.starts[block], ends, tokens + cost + sum(lengths))
+
+
+def _group_ends(rest: Int[np.ndarray, "row"], cost: int) -> tuple[int, Int[np.ndarray, "group"]]:
+    """The fewest tokens in all of passes over rows in rising order of `rest`, and where each group ends that shares
+    some. `cost`: of a pass besides its tokens.
+    """
+    widths, counts = np.unique(rest, return_counts=True)
     total = np.concatenate([[0], np.cumsum(counts)])
     fewest, before = np.zeros(len(total)), np.zeros(len(total), dtype=int)
     for end, width in enumerate(widths, 1):
         tokens = fewest[:end] + cost + (total[end] - total[:end]) * width
         before[end] = tokens.argmin()
         fewest[end] = tokens[before[end]]
-    if fewest[-1] + read >= cost + rows.lengths[block].sum():
-        return None
     ends = [len(widths)]
     while before[ends[-1]]:
         ends.append(int(before[ends[-1]]))
-    return total[ends[::-1]]
+    return int(fewest[-1]), total[ends[::-1]]
+
+
+def _common_beginnings(model: AnyClassifier, rows: ChangedRows, block: Rows, cost: int, begin: Begin) -> Sharing | None:
+    """Rows that go on after as many first positions, of which each different beginning is read once.
+
+    None where the beginnings do not fit into a pass or into the memory for what is held.
+    """
+    assert rows.kept is not None
+    shortest = int(rows.lengths[block].min())
+    alike = np.concatenate([rows.texts[block, None], rows.kept[block, : shortest - 1]], axis=1)
+    order = np.lexsort(alike.T[::-1])
+    differs = alike[order[1:]] != alike[order[:-1]]
+    parts = np.where(differs.any(1), differs.argmax(1), shortest)  # the column at which a row leaves the one before it
+    counts = 1 + np.cumsum(np.bincount(parts, minlength=shortest + 1))[:shortest]  # by number of first positions
+    saved = len(block) - counts
+    count = int((saved * np.arange(shortest)).argmax())
+    prefixes = int(counts[count])
+    held = prefixes * runtime.past_bytes(model, count)
+    if not count or prefixes > runtime.rows_at_once(model, count) or held > runtime.memory_budget() * PREFIX_SHARE:
+        return None
+    new = np.concatenate([[True], parts <= count])
+    of_row = np.empty(len(block), dtype=np.int64)
+    of_row[order] = np.cumsum(new) - 1
+    firsts = block[order[new]]
+    starts = np.full(len(block), count)
+    tokens = 2 * cost + int(rows.lengths[block].sum()) - count * int(saved[count])
+    ends = np.array([len(block)])
+    return Sharing(lambda: _read(model, *begin(firsts, count)), prefixes, count, of_row, starts, ends, tokens)

@@ -147,7 +147,13 @@ def _evaluate(
         with torch.inference_mode():
             return as_float64(read(model.logits(*removed(model, batch, kept, operator)).double(), rows))
 
-    return in_passes(model, examples, _changed_rows(examples, index, keep, operator), compute)
+    def begin(rows: Int[np.ndarray, "_"], count: int) -> tuple[Any, torch.Tensor]:
+        batch = model.collate([examples[i] for i in index[rows]]).first(count)
+        kept = torch.from_numpy(keep[rows, :count]).to(model.device)
+        with torch.inference_mode():
+            return removed(model, batch, kept, operator)
+
+    return in_passes(model, examples, _changed_rows(examples, index, keep, operator), compute, begin)
 
 
 def _changed_rows(
@@ -158,7 +164,9 @@ def _changed_rows(
     gone = inside & ~keep
     lengths = (inside & keep).sum(1).clip(min=1) if operator == DELETE else whole
     first = np.where(gone.any(1), gone.argmax(1), whole)
-    return ChangedRows(index, np.minimum(first, lengths - 1), lengths)
+    # A deleted position moves those after it, and a hidden one is seen by none of them.
+    kept = None if operator == DELETE or operator in HIDING else keep
+    return ChangedRows(index, np.minimum(first, lengths - 1), lengths, kept)
 
 
 def target_values(

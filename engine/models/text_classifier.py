@@ -83,6 +83,11 @@ class TextBatch:
         """The fields that have one value a position, at those places."""
         return {name: getattr(self, name).gather(1, places) for name in ("ids", "visible", "types")}
 
+    def first(self, count: int) -> TextBatch:
+        """The first `count` positions of each row, which all rows have."""
+        places = torch.arange(count, device=self.ids.device).expand(len(self.ids), -1)
+        return dataclasses.replace(self.gather(places), lengths=self.lengths.clamp(max=count), whole=True)
+
     def after(self, past: Past) -> TextBatch:
         """What follows the first `past.starts` positions of each row."""
         places = past.following(self.lengths)
@@ -288,7 +293,7 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
             "inputs_embeds": self.embed(batch) if embeds is None else embeds,
             "attention_mask": self._attention_mask(batch),
         }
-        if self.adapter.position_start is not None and self.adapter.reading != "decoder":
+        if self._needs_positions(batch):
             inputs["position_ids"] = self._positions(batch)
         if self.adapter.token_types:
             inputs["token_type_ids"] = batch.types
@@ -319,6 +324,13 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
             scale = float(getattr(self.embedding, "scalar_embed_scale", getattr(self.embedding, "embed_scale", 1.0)))
             self.memo["mean_embedding"] = (weight.mean(0, dtype=wide) * scale).to(weight.dtype)
         return self.memo["mean_embedding"]
+
+    def _needs_positions(self, batch: TextBatch) -> bool:
+        """A causal model counts from 0 by itself, and in positions that it is given it looks for packed texts."""
+        adapter = self.adapter
+        if adapter.position_start is None or adapter.reading == "decoder":
+            return False
+        return not adapter.causal or adapter.position_start != 0 or batch.past is not None
 
     def _positions(self, batch: TextBatch) -> torch.Tensor:
         # Explicit, because RoBERTa would derive them from pad ids, which also represent removed tokens.

@@ -141,18 +141,42 @@ def test_occlusion_computes_half_of_the_positions_and_a_fixed_head_none(llama: C
     assert sum(positions) == size + starts.sum() < 0.6 * size * len(masks)
     late = masks[-2:]
     with counted_positions(llama) as positions:
-        coalition_probabilities(llama, [encoded], index[:2], late, "mask")
+        coalition_probabilities(llama, [encoded], index[:2], late, "hide")
     assert sum(positions) == size + starts[-2:].sum()
     with counted_positions(llama) as positions, mock.patch.object(passes, "CPU_PASS_TOKENS", 10_000):
         coalition_probabilities(llama, [encoded], index, masks, "mask")
     assert positions == [size * len(masks)], "where passes cost more than they save, rows are read whole"
 
 
-def test_groups_take_the_fewest_tokens(llama: CausalModel, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_what_rows_begin_with_in_common_is_read_once(model: CausalModel, operator: str) -> None:
+    """Random rows of two texts share the beginnings that take the fewest positions, of all numbers of first ones."""
+    encoded = [model.encode(Prompt(text)) for text in TEXTS[2:]]
+    shortest, width, draw = min(map(len, encoded)), max(map(len, encoded)), np.random.default_rng(3)
+    index = np.repeat([0, 1], 20)
+    keep = np.ones((len(index), width), dtype=bool)
+    for row, text in enumerate(index):
+        keep[row, : len(encoded[text])] = draw.random(len(encoded[text])) < 0.5
+    with whole_rows():
+        expected = coalition_probabilities(model, encoded, index, keep, operator)
+    with counted_positions(model) as positions:
+        found = coalition_probabilities(model, encoded, index, keep, operator)
+    np.testing.assert_allclose(found, expected, atol=1e-5, rtol=0)
+    if operator in ("delete", "hide"):
+        return  # what follows depends on how many are deleted, or sees that they are hidden
+    beginnings = [{(text, *keep[row, :count]) for row, text in enumerate(index)} for count in range(shortest)]
+    whole = sum(len(encoded[text]) for text in index)
+    fewest = min(whole - (len(index) - len(some)) * count for count, some in enumerate(beginnings))
+    padding = sum(positions) - fewest
+    assert fewest < 0.95 * whole
+    assert 0 <= padding <= 20 * (width - shortest), (
+        "the texts differ in length, and a pass is as wide as its longest row"
+    )
+
+
+def test_groups_take_the_fewest_tokens() -> None:
     """Against all ways to cut the rows, in rising order, into groups."""
-    monkeypatch.setattr(passes, "CPU_PASS_TOKENS", 11)
-    draw, encoded = np.random.default_rng(1), llama.encode(Prompt(TEXTS[2]))
-    size = len(encoded)
+    draw, size = np.random.default_rng(1), 17
     for _ in range(20):
         rows = ChangedRows(np.zeros(8, dtype=int), draw.integers(size, size=8), np.full(8, size))
         rest = np.sort(rows.rest)
@@ -161,12 +185,8 @@ def test_groups_take_the_fewest_tokens(llama: CausalModel, monkeypatch: pytest.M
             return sum(11 + (end - start) * int(rest[end - 1]) for start, end in itertools.pairwise((0, *ends)))
 
         cuts = [(*cut, 8) for count in range(8) for cut in itertools.combinations(range(1, 8), count)]
-        ends = passes._group_ends(llama, [encoded], rows, np.arange(8))
-        fewest = min(map(tokens, cuts))
-        if ends is None:
-            assert fewest + size >= 8 * size
-        else:
-            assert tokens(tuple(ends.tolist())) == fewest
+        found, ends = passes._group_ends(rows.rest, 11)
+        assert found == tokens(tuple(ends.tolist())) == min(map(tokens, cuts))
 
 
 @pytest.mark.parametrize("limit", ["two texts", "no text", "out of memory"])

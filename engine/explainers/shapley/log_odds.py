@@ -14,6 +14,7 @@ kernel does the rest.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -90,9 +91,18 @@ def even_covariance(x: Float[np.ndarray, "pair feature"], prior: Prior) -> Float
 
 
 def unseen_pairs(pairs: Bool[np.ndarray, "pair feature"]) -> Bool[np.ndarray, "other feature"]:
-    """Pairs that are not among `pairs`: all, or a sample of `UNSEEN` in proportion to the Shapley kernel."""
-    n = pairs.shape[1]
+    """Pairs that are not among `pairs`: all, or a sample of `UNSEEN` in proportion to the Shapley kernel. Read-only."""
+    return _unseen_pairs(pairs.shape[1], pairs.tobytes())
+
+
+@lru_cache(maxsize=16)
+def _unseen_pairs(n: int, seen: bytes) -> Bool[np.ndarray, "other feature"]:
+    """They depend on no value of the game, so that texts of one length share them as they share their design."""
+    pairs = np.frombuffer(seen, dtype=bool).reshape(-1, n)
     if 1 << (n - 1) > UNSEEN:
-        return sample_pairs(n, UNSEEN, np.random.default_rng(n), pairs)
-    every, codes = all_pairs(n), 1 << np.arange(n)
-    return every[~np.isin(every @ codes, canonical_pairs(pairs) @ codes)]
+        unseen = sample_pairs(n, UNSEEN, np.random.default_rng(n), pairs)
+    else:
+        every, codes = all_pairs(n), 1 << np.arange(n)
+        unseen = every[~np.isin(every @ codes, canonical_pairs(pairs) @ codes)]
+    unseen.flags.writeable = False
+    return unseen
