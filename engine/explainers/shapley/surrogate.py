@@ -44,6 +44,8 @@ SPREAD = 1.0
 NODES = 64
 BLOCK = 512
 LOW_NOISE = np.log(1e-8)
+LARGEST_TOTAL = 300.0
+"""Σb beyond which exp(-2 Σb), the least of the exponentials, may leave the range of a float."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,9 +109,11 @@ def _exponentials(
     x: Float[np.ndarray, "pair feature"], y: Float[np.ndarray, "other feature"], b: Float[np.ndarray, "feature"]
 ) -> tuple[Float[np.ndarray, "pair other"], Float[np.ndarray, "pair other"], float]:
     """exp(±x·diag(b)·y - Σb), and 1 - exp(-2 Σb)."""
-    product, total = (x * b) @ y.T, b.sum()
-    up, down = product - total, -product - total
-    return np.exp(up, out=up), np.exp(down, out=down), float(-np.expm1(-2 * total))
+    up, total = (x * b) @ y.T, float(b.sum())
+    down = -total - up if total > LARGEST_TOTAL else None
+    up -= total
+    np.exp(up, out=up)
+    return up, np.exp(-2 * total) / up if down is None else np.exp(down, out=down), float(-np.expm1(-2 * total))
 
 
 def covariance(x: Float[np.ndarray, "pair feature"], prior: Prior) -> Float[np.ndarray, "pair pair"]:
@@ -233,7 +237,7 @@ def _part_evidence(
     """log p(values | scales) of the odd or the even part, and its gradient. `slope_kernel` is the other part's."""
     b = prior.b
     k = prior.c * kernel + free
-    k[np.diag_indices(len(values))] += prior.noise
+    k.flat[:: len(k) + 1] += prior.noise
     half_log_det, inverse = _half_log_det_and_inverse(k)
     dual = inverse @ values
     slope = np.outer(dual, dual)
@@ -257,5 +261,5 @@ def _half_log_det_and_inverse(k: Float[np.ndarray, "pair pair"]) -> tuple[float,
     half_log_det = float(np.log(np.diag(factor)).sum())
     lower, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)  # zero above the diagonal
     inverse = lower + lower.T
-    inverse[np.diag_indices(len(k))] /= 2
+    inverse.flat[:: len(k) + 1] /= 2
     return half_log_det, inverse
