@@ -140,6 +140,25 @@ OPENING_PLANS: Mapping[str, ScaffoldPlan] = {
 }
 """The plans that the Scaffold page opens with, by task."""
 
+_PAIR_RECIPE = Recipe(**SMALL_MODEL_RATES | {"inner_rate": 0.3}, epochs=6, validation=100, test=250)
+DATA_PLANS: Mapping[str, ScaffoldPlan] = {
+    "image": ScaffoldPlan(
+        "photos-vit",
+        "cifar10",
+        train_sizes=(200,),
+        split="test",
+        recipe=Recipe(**SMALL_MODEL_RATES, epochs=6, validation=150, test=500),
+    ),
+    **{
+        pair: ScaffoldPlan(
+            f"bert-{pair}", f"mlqe-pe:pair={pair}", train_sizes=(200,), base="bases/bert", recipe=_PAIR_RECIPE
+        )
+        for pair in ("ro-en", "ne-en", "ru-en")
+    },
+}
+"""Plans on real data in EXEGESIS_DATA, by task: few examples, so that all students take less than an hour. The teacher
+of pictures learned from the train part, students from the test part; both of translations read the train part."""
+
 NORMALIZATION_PLANS: tuple[ScaffoldPlan, ...] = tuple(
     replace(
         OPENING_PLANS["regression"],
