@@ -205,8 +205,8 @@ class SmatQuery(ReproductionQuery):
         """What explainers mark is measured in any case, where it is not in the store."""
         failed = fine_tune(self.pending_fine_tunings(), report) if compute else {}
         why = {pair: failed[name] for pair, name in TEACHERS.items() if name in failed}
-        trained = {key: why.get(key[0]) or self._train(key, report) for key in self.keys} if compute else {}
-        students = {key: self._students(key, trained.get(key)) for key in self.keys}
+        trained = {key: self._train(key, report) for key in self.keys if key[0] not in why} if compute else {}
+        students = {key: why.get(key[0]) or self._students(key, trained.get(key)) for key in self.keys}
         marked = dict.fromkeys(
             term.task for claim in self.selected_claims for term in claim.terms if term.metric == AUC
         )
