@@ -50,7 +50,7 @@ def reproduce(
         str,
         typer.Option(
             metavar="embedded|full|data",
-            help="Small embedded models, those of the authors, or competent ones on real data in EXEGESIS_DATA.",
+            help="Small embedded models, those of the authors, or models for the real data in EXEGESIS_DATA.",
         ),
     ] = "embedded",
     out: Annotated[
