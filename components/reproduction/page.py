@@ -63,8 +63,8 @@ ABOUT = {
     "claim were declared before a run. A run trains students of the small models that come with the project, with "
     "each explainer and several seeds, and compares them.",
     "smat-data": "Findings of the same paper on pictures and on scores, tried on real data: photographs (CIFAR-10) and "
-    "translations into English with scores and error tags by people (MLQE-PE), each language pair by itself. A run "
-    "fine-tunes a small model for each pair and trains five students in each setting. Claims on texts, several train "
+    "translations with scores and error tags by people (MLQE-PE), each language pair by itself. A run fine-tunes a "
+    "small model for each pair, and trains five students in each setting for the pair that is learned best. Claims on texts, several train "
     "sizes and normalizations are in “SMaT: explanations that teach”.",
 }
 SURPRISING = "The margin is the distance of the deciding number from its bound. Open a line to read the claim."
@@ -96,8 +96,8 @@ NOT_RUN_YET = {
     "data": f"No run yet. A run fine-tunes MiniLM on SST-2 and on film reviews, both from `EXEGESIS_DATA`, and takes "
     f"hours. {RESUMES}",
     "smat": f"No run yet with the current teachers. A run trains about 200 students, which takes hours. {RESUMES}",
-    "smat-data": f"No run yet. A run fine-tunes six small models on MLQE-PE and trains 160 students there and on "
-    f"CIFAR-10, both from `EXEGESIS_DATA`. It takes about an hour. {RESUMES}",
+    "smat-data": f"No run yet. A run fine-tunes six small models on MLQE-PE and trains 60 students there and on "
+    f"CIFAR-10, both from `EXEGESIS_DATA`. It takes less than an hour. {RESUMES}",
 }
 FILE_SUFFIXES = {"faithfulness": "", "sanity": ", randomization and attacks", "data": "", "smat": "", "smat-data": ""}
 CHANGED = "These models have changed since this report was made, so a run here may give other results: {}."

@@ -394,7 +394,7 @@ STUDENT_MEASURES = {
     DEPTH: "mean layer of the weight",
 }
 """Titles of what SMaT's claims are about."""
-TAUGHT_PAIRS = {"ru-en": "Russian", "ro-en": "Romanian"}
+TAUGHT_PAIRS = {"ru-en": "Russian"}
 """Language pairs of MLQE-PE, translated into English, that have students at the data scale; the original language."""
 TASKS = {
     "text": "texts",

@@ -160,7 +160,7 @@ DATA_PLANS: Mapping[str, ScaffoldPlan] = {
             base="bases/bert",
             recipe=Recipe(**SMALL_MODEL_RATES | {"inner_rate": 0.3, "epochs": 5, "validation": 60, "test": 240}),
         )
-        for pair in ("ru-en", "ro-en")
+        for pair in ("ru-en",)
     },
 }
 """Plans on real data in EXEGESIS_DATA, by task. Few examples, passes and settings: all students take less than an hour.
