@@ -64,8 +64,8 @@ ABOUT = {
     "each explainer and several seeds, and compares them.",
     "smat-data": "Findings of the same paper on pictures and on scores, tried on real data: photographs (CIFAR-10) and "
     "translations with scores and error tags by people (MLQE-PE), each language pair by itself. A run fine-tunes a "
-    "small model for each pair, and trains five students in each setting for the pair that is learned best. Claims on texts, several train "
-    "sizes and normalizations are in “SMaT: explanations that teach”.",
+    "small model for each pair. It trains five students in each setting, for pictures and for the pair that is learned "
+    "best. Claims on texts, several train sizes and normalizations are in “SMaT: explanations that teach”.",
 }
 SURPRISING = "The margin is the distance of the deciding number from its bound. Open a line to read the claim."
 FULL_SCALE = {

@@ -58,7 +58,7 @@ from engine.reproduction.report import (
     TableRow,
 )
 from engine.reproduction.thesis import FOLDER, PlannedFineTuning, fine_tune
-from engine.scaffold import experiment
+from engine.scaffold import experiment, presets
 from engine.scaffold.experiment import load_result, scaffold
 from engine.scaffold.explainer_checks import HEAD, LAYER, Plausibility, plausibility
 from engine.scaffold.plan import (
@@ -72,15 +72,13 @@ from engine.scaffold.plan import (
     source_of,
     splits_of,
 )
-from engine.scaffold.presets import DATA_PLANS, OPENING_PLANS, PAIRS, PRESETS, preset_plan
+from engine.scaffold.presets import PAIRS, PRESETS, preset_plan
 from engine.scaffold.result import ScaffoldResult, SimulabilityCell, StudentResult, coefficients_of
 
 VERSION = 3
 """Raised whenever the numbers of a report change."""
 PRESET_OF = {"text": "imdb", "image": "cifar100", "regression": "mlqe"}
 """The published preset of each task."""
-READY_PLANS = {"embedded": OPENING_PLANS, "data": DATA_PLANS}
-"""The plans of each task, at the scales that have no presets."""
 TEACHERS = {pair: f"bert-{pair}" for pair in PAIRS.split("+")}
 """Names of the teachers of language pairs at the data scale, also of those that have no students."""
 TEACHER_BASE = "bases/bert"
@@ -110,12 +108,17 @@ class SmatQuery(ReproductionQuery):
     @cached_property
     def tasks(self) -> Mapping[str, ScaffoldPlan | str]:
         """The plan of each task; in the place of one that cannot be made, why."""
-        return {task: self._task(task) for task in READY_PLANS.get(self.scale, PRESET_OF)}
+        return {task: self._task(task) for task in self._ready_plans or PRESET_OF}
+
+    @property
+    def _ready_plans(self) -> Mapping[str, ScaffoldPlan]:
+        """The plans of each task, at the scales that need no presets; none at others."""
+        return {"embedded": presets.OPENING_PLANS, "data": presets.DATA_PLANS}.get(self.scale, {})
 
     def _task(self, task: str) -> ScaffoldPlan | str:
         try:
-            if self.scale in READY_PLANS:
-                plan = READY_PLANS[self.scale][task]
+            if self._ready_plans:
+                plan = self._ready_plans[task]
                 teacher = self._pair_teacher(task) if task in TEACHERS else self._place(plan.teacher)
                 dataset, base = self._place(plan.dataset), plan.base and self._place(plan.base)
                 return replace(plan, teacher=teacher, dataset=dataset, base=base)

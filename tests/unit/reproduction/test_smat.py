@@ -25,6 +25,7 @@ from engine.reproduction.report import ModelSummary, report_from_plain
 from engine.reproduction.run import cached_report, reproduce, smat_tasks
 from engine.reproduction.smat import SmatQuery, named_sizes
 from engine.reproduction.wording import statistic_text, sum_text
+from engine.scaffold import presets
 from engine.scaffold.plan import NONE, NORMALIZATIONS, SETTINGS, SMAT, Recipe
 from engine.scaffold.presets import DATA_PLANS
 from tests.tiny import save_checkpoint
@@ -180,7 +181,7 @@ def test_real_data_run_end_to_end_on_stand_ins(tmp_path: Path, monkeypatch: pyte
         (tmp_path / "pairs" / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     recipe = Recipe(epochs=1, held_out=8, validation=8, test=8)
     small = replace(DATA_PLANS["ru-en"], settings=(NONE, SMAT), train_sizes=(16,), seeds=(0, 1, 2), recipe=recipe)
-    monkeypatch.setitem(smat.READY_PLANS, "data", {"ru-en": small})
+    monkeypatch.setattr(presets, "DATA_PLANS", {"ru-en": small})
     monkeypatch.setattr(smat, "TEACHER_TRAINING", (("epochs", 1), ("held_out", 8)))
     monkeypatch.setattr(ModelSummary, "unlearned", False)
     places = {
