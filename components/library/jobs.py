@@ -40,7 +40,7 @@ from components.navigation import (
     PageEntry,
 )
 from components.organizer import is_organizer
-from components.reproduction.state import SMAT, ReproductionState, default_state
+from components.reproduction.state import ReproductionState, default_state
 from components.reproduction.state import write as reproduction_link
 from components.scaffold.state import state_of as scaffold_state
 from components.scaffold.state import write_state as scaffold_link
@@ -351,9 +351,10 @@ def _scaffold_link(spec: Spec) -> PageLink:
 
 def _reproduce_link(job: str, spec: Spec) -> PageLink:
     query = check(job, spec)
-    state = replace(default_state(), paper=SMAT) if job == SmatQuery.job else (
-        ReproductionState(examples=query.count, seed=query.seed)
-    )  # fmt: skip
+    if job == SmatQuery.job:
+        state = replace(default_state(), paper=query.topic_id)
+    else:
+        state = ReproductionState(examples=query.count, seed=query.seed)
     if query.command() not in [one.command() for one in state.queries]:
         raise UsageError(f"The page does not cover this run: {query.command()}.")
     return REPRODUCTION, reproduction_link(state)

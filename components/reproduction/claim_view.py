@@ -27,7 +27,7 @@ from components.tables import draw_table
 from engine.attacks.plan import ATTACK
 from engine.evaluation.plan import EVALUATE as EVALUATION
 from engine.lazy import LazyModule
-from engine.models.catalog import embedded_models
+from engine.models.catalog import embedded_image_models, embedded_models
 from engine.randomization.plan import RANDOMIZE
 from engine.reproduction import wording
 from engine.reproduction.claims import Claim, ReproductionQuery
@@ -307,16 +307,22 @@ def experiment_links(
     """
     if isinstance(query, SmatQuery):
         for task, normalization in student_keys(claim):
-            if not isinstance(plan := query.plan((task, normalization)), str):
+            plan = query.plan((task, normalization))
+            if not isinstance(plan, str) and _is_here(plan.teacher):
                 link = students_link(students_state(plan, "image" if task == "image" else "text"))
                 yield SCAFFOLD, f"Students: {TASKS[task]}, {normalization}", link
         return
-    by_name, embedded = {one.name: one for one in report.experiments}, embedded_models()
+    by_name = {one.name: one for one in report.experiments}
     for name in experiment_names(claim, scale_of(query.scale)):
         experiment = by_name[name]
-        if experiment.plan and all(one in embedded or Path(one).is_dir() for one in experiment.plan["models"]):
+        if experiment.plan and all(map(_is_here, experiment.plan["models"])):
             label = f"{experiment.source.capitalize()}: {name}"
             yield PAGES[experiment.source], label, LINKS[experiment.source](experiment, claim.terms[0].metric)
+
+
+def _is_here(model: str) -> bool:
+    """Whether a model is embedded or a folder that exists."""
+    return model in (*embedded_models(), *embedded_image_models()) or Path(model).is_dir()
 
 
 def _evaluation_link(experiment: ExperimentSummary, metric: str) -> Query:

@@ -49,6 +49,7 @@ PAPER_TITLES = {
     "thesis": "Thesis on faithfulness",
     "data": "Thesis on real data",
     "smat": "SMaT: explanations that teach",
+    "smat-data": "SMaT on real data",
 }
 ABOUT = {
     "thesis": "Findings of a thesis (*Assessing the Interpretability of Large Language Models*, chapter 4), one claim "
@@ -61,6 +62,10 @@ ABOUT = {
     "et al., 2022, sections 5 and 6), one claim at a time and in our own words. The statistic and the bounds of each "
     "claim were declared before a run. A run trains students of the small models that come with the project, with "
     "each explainer and several seeds, and compares them.",
+    "smat-data": "Findings of the same paper on pictures and on scores, tried on real data: photographs (CIFAR-10) and "
+    "translations with scores and error tags by people (MLQE-PE), each language pair by itself. A run fine-tunes a "
+    "small model for each pair. It trains five students in each setting, for pictures and for the pair that is learned "
+    "best. Claims on texts, several train sizes and normalizations are in “SMaT: explanations that teach”.",
 }
 SURPRISING = "The margin is the distance of the deciding number from its bound. Open a line to read the claim."
 FULL_SCALE = {
@@ -72,12 +77,14 @@ RUN_LABELS = {
     "sanity": "Run randomization and attacks",
     "data": "Fine-tune and run",
     "smat": "Train students and judge",
+    "smat-data": "Fine-tune, train students and judge",
 }
 RUN_HERE_LABELS = {
     "faithfulness": "Run on this computer",
     "sanity": "Run randomization and attacks on this computer",
     "data": "Run on this computer",
     "smat": "Run on this computer",
+    "smat-data": "Run on this computer",
 }
 RESUMES = (
     "Finished parts are stored, so a stopped run resumes where it left off. It continues while you use other pages."
@@ -89,8 +96,10 @@ NOT_RUN_YET = {
     "data": f"No run yet. A run fine-tunes MiniLM on SST-2 and on film reviews, both from `EXEGESIS_DATA`, and takes "
     f"hours. {RESUMES}",
     "smat": f"No run yet with the current teachers. A run trains about 200 students, which takes hours. {RESUMES}",
+    "smat-data": f"No run yet. A run fine-tunes six small models on MLQE-PE and trains 60 students there and on "
+    f"CIFAR-10, both from `EXEGESIS_DATA`. It takes less than an hour. {RESUMES}",
 }
-FILE_SUFFIXES = {"faithfulness": "", "sanity": ", randomization and attacks", "data": "", "smat": ""}
+FILE_SUFFIXES = {"faithfulness": "", "sanity": ", randomization and attacks", "data": "", "smat": "", "smat-data": ""}
 CHANGED = "These models have changed since this report was made, so a run here may give other results: {}."
 DECLARED = "SHA-256 of the declaration{}. It changes with any word, bound or number of examples."
 ABSENT = "Missing models or data sets; claims that need them will not be run:"

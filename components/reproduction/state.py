@@ -36,6 +36,8 @@ SCALE = "embedded"
 THESIS, SMAT = PAPERS
 REAL = "data"
 """The thesis's claims on real data, shown as a paper of its own: the topic and the scale."""
+SMAT_REAL = "smat-data"
+"""SMaT's claims on real data: the topic."""
 MOST_EXAMPLES = 1_000
 FEWEST_EXAMPLES = 2
 SESSION = PageSession("reproduction", apart("reproduction"), ())
@@ -56,7 +58,7 @@ def claim_ids() -> tuple[str, ...]:
 
 def sections_by_claim() -> dict[str, str]:
     """The section in which each claim is listed."""
-    claims = (*thesis_claims(), *thesis_claims(REAL), *declaration(SMAT).claims)
+    claims = (*thesis_claims(), *thesis_claims(REAL), *declaration(SMAT).claims, *declaration(SMAT_REAL).claims)
     return {claim.id: claim.section.partition(",")[0] for claim in claims}
 
 
@@ -76,19 +78,22 @@ def _read_claims(given: Sequence[str], errors: list[str]) -> tuple[str, ...]:
 @dataclass(frozen=True, kw_only=True)
 class ReproductionState:
     """`show`: verdicts whose claims are listed, none for all. `opened`: claims whose numbers are open. `paper`: whose
-    claims they are, or `data`."""
+    claims they are, or the topic on real data."""
 
     examples: int = option(MISSING, low=FEWEST_EXAMPLES, high=MOST_EXAMPLES)
     seed: int = seed_option()
     show: tuple[str, ...] = option((), read=_read_verdicts)
     opened: tuple[str, ...] = option((), link="claim", read=_read_claims)
-    paper: str = option(THESIS, choices=(THESIS, REAL, SMAT))
+    paper: str = option(THESIS, choices=(THESIS, REAL, SMAT, SMAT_REAL))
 
     @property
     def queries(self) -> tuple[ReproductionQuery, ...]:
         """The same as `exegesis reproduce` asks, topic by topic."""
+        folder = str(Path(FOLDER).resolve())
         if self.paper == REAL:
-            return (ThesisQuery(REAL, topic=REAL, folder=str(Path(FOLDER).resolve())),)
+            return (ThesisQuery(REAL, topic=REAL, folder=folder),)
+        if self.paper == SMAT_REAL:
+            return (SmatQuery(REAL, folder=folder),)
         return (SmatQuery(),) if self.paper == SMAT else self.thesis_queries
 
     @property

@@ -50,7 +50,7 @@ def reproduce(
         str,
         typer.Option(
             metavar="embedded|full|data",
-            help="Small embedded models, those of the authors, or (thesis) MiniLM on real data in EXEGESIS_DATA.",
+            help="Small embedded models, those of the authors, or models for the real data in EXEGESIS_DATA.",
         ),
     ] = "embedded",
     out: Annotated[
@@ -96,7 +96,7 @@ def reproduce(
         "claims": tuple(options.read_names("--claims", claims)) if claims else (),
         "places": {} if places is None else _places(Path(places).expanduser()),
     }
-    queries: tuple[ReproductionQuery, ...] = (SmatQuery(**shared),)
+    queries: tuple[ReproductionQuery, ...] = (SmatQuery(**shared, folder=str(folder)),)
     if what == "thesis":
         whole = ThesisQuery(**shared, folder=str(folder))
         queries = split_topics(whole, () if topic is None else (topic,))

@@ -255,6 +255,9 @@ def _model(one: ModelSummary) -> list[str]:
 def _teacher(one: ModelSummary) -> list[str]:
     score = one.accuracy if one.correlation is None else one.correlation
     text = "unknown" if score is None else wording.format_number(score)
+    if one.correlation is not None:
+        p = one.p_value or 0.0
+        text += f" (p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}{', no better than chance' if one.unlearned else ''})"
     return [one.name, f"missing: {one.why}" if one.why else one.revision, one.data, text, f"{one.n:,}"]
 
 

@@ -63,7 +63,16 @@ class Topic:
     @property
     def declaration(self) -> str:
         """Name of the file with its claims."""
-        return f"{'_'.join(dict.fromkeys(filter(None, (self.paper, self.suffix))))}.json"
+        return self._file_name(self.paper)
+
+    @property
+    def report(self) -> str:
+        """Name of the file with its shipped report."""
+        return self._file_name(self.scales[0])
+
+    def _file_name(self, start: str) -> str:
+        words = dict.fromkeys((start, *self.suffix.split("-")))
+        return f"{'_'.join(filter(None, words))}.json"
 
 
 EXAMPLE_LEVEL = (
@@ -147,7 +156,24 @@ SMAT = Topic(
     experiments="Students",
     reasons="smat_examined.json",
 )
-TOPICS = {topic.id: topic for topic in (FAITHFULNESS, SANITY, DATA, SMAT)}
+SMAT_DATA = replace(
+    SMAT,
+    id="smat-data",
+    about="Simulability is the share of pictures on which student and teacher agree, from 0 to 1; for scores, their "
+    "correlation, from −1 to 1. CIFAR-10 replaces the paper's CIFAR-100. Scores are those of MLQE-PE, as in the paper, "
+    "but each language pair has a small teacher of its own. A pair's first texts are originals, its second texts their "
+    "translations into English. Each claim compares five students of each setting.",
+    columns=(
+        "teacher",
+        "revision",
+        "data set",
+        "accuracy on the test examples of students, or correlation with human scores on the dev rows",
+        "n",
+    ),
+    reasons="smat_data_examined.json",
+    scales=("data",),
+)
+TOPICS = {topic.id: topic for topic in (FAITHFULNESS, SANITY, DATA, SMAT, SMAT_DATA)}
 PAPERS = {paper: tuple(topic for topic in TOPICS.values() if topic.paper == paper) for paper in ("thesis", "smat")}
 """The topics of each paper."""
 THESIS_TOPICS = tuple(topic.id for topic in PAPERS["thesis"])
@@ -368,7 +394,14 @@ STUDENT_MEASURES = {
     DEPTH: "mean layer of the weight",
 }
 """Titles of what SMaT's claims are about."""
-TASKS = {"text": "texts", "image": "pictures", "regression": "scores"}
+TAUGHT_PAIRS = {"ru-en": "Russian"}
+"""Language pairs of MLQE-PE, translated into English, that have students at the data scale; the original language."""
+TASKS = {
+    "text": "texts",
+    "image": "pictures",
+    "regression": "scores",
+    **{pair: f"scores of {pair}" for pair in TAUGHT_PAIRS},
+}
 SETTINGS = {
     "none_held_out": "no explanations, held-out examples",
     "gradient_l2": "gradient L2 norm",

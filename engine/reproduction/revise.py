@@ -73,7 +73,7 @@ def _revise_students(report: Reproduction, query: ReproductionQuery) -> Reproduc
     assert isinstance(query, SmatQuery)
     rows = (row for row in report.rows or () if row.table in (SIMULABILITY, AUC))
     assert all(row.value < 1 - CEILING_WIDTH for row in rows)
-    plans = [plan for task in ("text", "image", "regression") if isinstance(plan := query.tasks[task], ScaffoldPlan)]
+    plans = [plan for plan in query.tasks.values() if isinstance(plan, ScaffoldPlan)]
     outcomes = tuple(one if one.numbers else replace(one, verdict=NOT_RUN) for one in report.outcomes)
     return replace(report, models=tuple(map(teacher_summary, plans)), outcomes=outcomes)
 

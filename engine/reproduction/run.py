@@ -35,8 +35,9 @@ from engine.reproduction.report import (
     judge_margins,
     report_from_plain,
 )
-from engine.reproduction.smat import SmatQuery
+from engine.reproduction.smat import TEACHERS, SmatQuery
 from engine.reproduction.thesis import ThesisExperiment, ThesisQuery
+from engine.scaffold.experiment import scaffold
 from engine.store import result_store
 
 LIBRARIES = ("torch", "transformers", "numpy")
@@ -187,8 +188,10 @@ def thesis_tasks(spec: Spec) -> list[ClusterTask]:
 
 
 def smat_tasks(spec: Spec) -> list[ClusterTask]:
-    """The tasks of the experiments on a cluster, one per student."""
+    """The tasks of the experiments on a cluster, one per student; none before their teachers are fine-tuned here."""
     query: SmatQuery = check(SmatQuery.job, spec)
+    if query.pending_fine_tunings():
+        return []
     trainings = [query.training_plan(key) for key in query.keys]
     return [task for one in trainings if not isinstance(one, str) for task in _tasks("scaffold", one)]
 
@@ -221,11 +224,20 @@ def plan_thesis(spec: Spec) -> Iterator[WorkUnit]:
 
 @job_kind(SmatQuery.job, title=_smat_title, check=partial(check, SmatQuery.job), tasks=smat_tasks)
 def plan_smat(spec: Spec) -> Iterator[WorkUnit]:
-    """The fields of `SmatQuery`. A unit a student; then the verdicts on what is finished."""
+    """The fields of `SmatQuery`. Teachers that are to be fine-tuned; a unit a student, or one a task whose teacher is
+    not there yet; then the verdicts on what is finished.
+    """
     query: SmatQuery = check(SmatQuery.job, spec)
+    pending = query.pending_fine_tunings()
+    for one in pending:
+        yield _always(f"fine-tune {one.name}", one.out, one.run)
     for key in query.keys:
         training = query.training_plan(key)
-        if not isinstance(training, str):
+        if isinstance(training, str):
+            continue
+        if training.teacher in {one.out for one in pending}:
+            yield _always(f"students of {TEACHERS[key[0]]}", training.teacher, partial(scaffold, training))
+        else:
             yield from _units("scaffold", training)
     verdicts = key_for({"kind": "reproducing smat", "of": query.command()})
     yield WorkUnit(verdicts, "verdicts", partial(reproduce, query, compute=False), stores_itself=True)

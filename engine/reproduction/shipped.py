@@ -58,12 +58,13 @@ class ShippedReport:
 
 def default_query(topic: str) -> ReproductionQuery:
     """The query of all claims of a topic, as they are declared."""
-    return ThesisQuery(topic=topic, scale=TOPICS[topic].scales[0]) if topic in THESIS_TOPICS else SmatQuery()
+    scale = TOPICS[topic].scales[0]
+    return ThesisQuery(topic=topic, scale=scale) if topic in THESIS_TOPICS else SmatQuery(scale)
 
 
 def report_file(topic: str) -> Path:
     """The file of a topic's report."""
-    return FOLDER / f"{'_'.join(dict.fromkeys(filter(None, (TOPICS[topic].scales[0], TOPICS[topic].suffix))))}.json"
+    return FOLDER / TOPICS[topic].report
 
 
 def document_file(topic: str) -> Path:

@@ -10,12 +10,14 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
 from cache.codec import plain
+from engine.data.sources import load_source
 from engine.errors import Cancelled, ExegesisError, one_line
 from engine.home import product_version
 from engine.metrics.results import Interval
@@ -34,7 +36,17 @@ from engine.reproduction.claims import (
 )
 from engine.reproduction.estimates import student_quantile, widened_interval, with_room
 from engine.reproduction.experiments import are_correct, label_correlation, predict_examples
-from engine.reproduction.papers import ACTIVE, AUC, DEPTH, SIMULABILITY, TASKS, setting_name, size_name
+from engine.reproduction.papers import (
+    ACTIVE,
+    AUC,
+    DEPTH,
+    PAPERS,
+    SIMULABILITY,
+    TASKS,
+    setting_name,
+    size_name,
+    topics_at,
+)
 from engine.reproduction.report import (
     CEILING_WIDTH,
     ERROR_RATE,
@@ -45,6 +57,7 @@ from engine.reproduction.report import (
     ModelSummary,
     TableRow,
 )
+from engine.reproduction.thesis import FOLDER, PlannedFineTuning, fine_tune
 from engine.scaffold import experiment, presets
 from engine.scaffold.experiment import load_result, scaffold
 from engine.scaffold.explainer_checks import HEAD, LAYER, Plausibility, plausibility
@@ -59,13 +72,20 @@ from engine.scaffold.plan import (
     source_of,
     splits_of,
 )
-from engine.scaffold.presets import PRESETS, preset_plan
+from engine.scaffold.presets import PAIRS, PRESETS, preset_plan
 from engine.scaffold.result import ScaffoldResult, SimulabilityCell, StudentResult, coefficients_of
 
 VERSION = 3
 """Raised whenever the numbers of a report change."""
 PRESET_OF = {"text": "imdb", "image": "cifar100", "regression": "mlqe"}
 """The published preset of each task."""
+TEACHERS = {pair: f"bert-{pair}" for pair in PAIRS.split("+")}
+"""Names of the teachers of language pairs at the data scale, also of those that have no students."""
+TEACHER_BASE = "bases/bert"
+TEACHER_TRAINING = (("epochs", 5), ("batch_size", 32), ("learning_rate", 1e-3), ("held_out", 200), ("max_length", 128))
+"""What `exegesis train` is told of them, chosen on held-out train rows."""
+UNSEEN = "validation"
+"""The split of MLQE-PE that no teacher learned from."""
 MIDDLE = "middle"
 SIZE_NAMES = {0: (), 1: (MIDDLE,), 2: ("small", "large"), 3: ("small", MIDDLE, "large")}
 """Names of so many train sizes of a task, the smallest first."""
@@ -74,25 +94,34 @@ NO_STUDENT = "no student is finished."
 
 @dataclass(frozen=True)
 class SmatQuery(ReproductionQuery):
-    """`examples`: on which plausibility is measured. `seed`: of the intervals over examples."""
+    """`examples`: on which plausibility is measured. `seed`: of the intervals over examples. `folder`: of teachers that
+    are fine-tuned for it."""
+
+    folder: str = FOLDER
 
     job: ClassVar[str] = "reproduce_smat"
 
     @property
     def topic_id(self) -> str:
-        return "smat"
+        return next(iter(topics_at("smat", self.scale)), PAPERS["smat"][0].id)
 
     @cached_property
     def tasks(self) -> Mapping[str, ScaffoldPlan | str]:
         """The plan of each task; in the place of one that cannot be made, why."""
-        return {task: self._task(task) for task in TASKS}
+        return {task: self._task(task) for task in self._ready_plans or PRESET_OF}
+
+    @property
+    def _ready_plans(self) -> Mapping[str, ScaffoldPlan]:
+        """The plans of each task, at the scales that need no presets; none at others."""
+        return {"embedded": presets.OPENING_PLANS, "data": presets.DATA_PLANS}.get(self.scale, {})
 
     def _task(self, task: str) -> ScaffoldPlan | str:
         try:
-            if self.scale == "embedded":
-                plan = presets.OPENING_PLANS[task]
-                teacher, dataset = (self.places.get(name, name) for name in (plan.teacher, plan.dataset))
-                return replace(plan, teacher=teacher, dataset=dataset, base=plan.base and self._place(plan.base))
+            if self._ready_plans:
+                plan = self._ready_plans[task]
+                teacher = self._pair_teacher(task) if task in TEACHERS else self._place(plan.teacher)
+                dataset, base = self._place(plan.dataset), plan.base and self._place(plan.base)
+                return replace(plan, teacher=teacher, dataset=dataset, base=base)
             one = PRESETS[PRESET_OF[task]]
             plan = preset_plan(
                 one.name, self.places.get(one.out), self.places.get(one.name) or self.places.get(one.dataset)
@@ -103,6 +132,36 @@ class SmatQuery(ReproductionQuery):
 
     def _place(self, name: str) -> str:
         return self.places.get(name, name)
+
+    def _pair_teacher(self, pair: str) -> str:
+        """The folder of a teacher that is fine-tuned for the run, or the place that is given."""
+        name = TEACHERS[pair]
+        return self.places.get(name) or str(Path(self.folder) / "models" / name)
+
+    @property
+    def pairs(self) -> tuple[str, ...]:
+        """The language pairs whose teachers are fine-tuned and measured: those of the selected claims, or all."""
+        if self.scale != "data":
+            return ()
+        return tuple(TEACHERS) if not self.claims else tuple(task for task, _ in self.keys if task in TEACHERS)
+
+    def fine_tunings(self) -> tuple[PlannedFineTuning, ...]:
+        """The fine-tunings of teachers, done or not."""
+        return tuple(
+            PlannedFineTuning(
+                TEACHERS[pair],
+                self._place(TEACHER_BASE),
+                self._place(pair_data(pair)),
+                self._pair_teacher(pair),
+                options=TEACHER_TRAINING,
+            )
+            for pair in self.pairs
+            if TEACHERS[pair] not in self.places
+        )
+
+    def pending_fine_tunings(self) -> tuple[PlannedFineTuning, ...]:
+        """The fine-tunings of teachers that are not there."""
+        return tuple(one for one in self.fine_tunings() if not _is_model(one.out))
 
     @property
     def sizes(self) -> Sizes:
@@ -147,14 +206,17 @@ class SmatQuery(ReproductionQuery):
 
     def collect(self, report: Report = silent, compute: bool = True) -> Evidence:
         """What explainers mark is measured in any case, where it is not in the store."""
-        trained = {key: self._train(key, report) for key in self.keys} if compute else {}
-        students = {key: self._students(key, trained.get(key)) for key in self.keys}
+        failed = fine_tune(self.pending_fine_tunings(), report) if compute else {}
+        why = {pair: failed[name] for pair, name in TEACHERS.items() if name in failed}
+        trained = {key: self._train(key, report) for key in self.keys if key[0] not in why} if compute else {}
+        students = {key: why.get(key[0]) or self._students(key, trained.get(key)) for key in self.keys}
         marked = dict.fromkeys(
             term.task for claim in self.selected_claims for term in claim.terms if term.metric == AUC
         )
         plausible = {task: self._plausibility(task, students[task, SPARSEMAX]) for task in marked}
         findings = StudentFindings(students, plausible, self.sizes, self.declaration.seeds["least"])
-        models = tuple(self._model(task) for task, normalization in self.keys if normalization == SPARSEMAX)
+        tasks = (task for task, normalization in self.keys if normalization == SPARSEMAX)
+        models = tuple(self._model(task) for task in dict.fromkeys((*tasks, *self.pairs)))
         summaries = tuple(_summary(key, one) for key, one in students.items())
         return Evidence(findings, models, summaries, table_rows(findings))
 
@@ -198,13 +260,20 @@ class SmatQuery(ReproductionQuery):
             return one_line(error)
 
     def _model(self, task: str) -> ModelSummary:
-        plan = self.tasks[task]
+        """The teacher of a task, or of a language pair that has no students."""
+        is_pair = task in TEACHERS
+        plan = self.tasks.get(task) or ScaffoldPlan(self._pair_teacher(task), self._place(pair_data(task)))
         if isinstance(plan, str):
             return ModelSummary(f"teacher of {TASKS[task]}", "", plan, None, 0)
+        name, data = self._teacher_name(task, plan), pair_data(task) if is_pair else plan.dataset
         try:
-            return teacher_summary(plan)
+            return replace(teacher_summary(plan, UNSEEN if is_pair else None), name=name, data=data)
         except ExegesisError as error:
-            return ModelSummary(plan.teacher, plan.dataset, one_line(error), None, 0)
+            return ModelSummary(name, data, one_line(error), None, 0)
+
+    def _teacher_name(self, task: str, plan: ScaffoldPlan) -> str:
+        """Its name in the report; of one that is fine-tuned for the run without its folder."""
+        return TEACHERS.get(task, plan.teacher)
 
     def key_parts(self) -> dict[str, Any]:
         """Reads no data set: pages ask it."""
@@ -213,12 +282,16 @@ class SmatQuery(ReproductionQuery):
             "kind": "reproduction of smat",
             "version": [VERSION, experiment.VERSION, product_version()],
             "plans": [plan if isinstance(plan, str) else plain(plan.as_plain()) for plan in plans],
-            "teachers": [_teacher_revision(plan) for plan in plans],
+            "teachers": [
+                *(plan if isinstance(plan, str) else _teacher_revision(plan.teacher) for plan in plans),
+                *(_teacher_revision(self._pair_teacher(pair)) for pair in self.pairs if pair not in self.tasks),
+            ],
         }
 
     def models_of_claims(self, models: Sequence[ModelSummary]) -> dict[str, list[ModelSummary]]:
         teachers = {one.name: one for one in models}
-        names = {task: plan.teacher for task, plan in self.tasks.items() if isinstance(plan, ScaffoldPlan)}
+        plans = {task: plan for task, plan in self.tasks.items() if isinstance(plan, ScaffoldPlan)}
+        names = {task: self._teacher_name(task, plan) for task, plan in plans.items()}
         return {
             claim.id: [teachers[names[task]] for task in claim.tasks if names.get(task) in teachers]
             for claim in self.selected_claims
@@ -238,13 +311,24 @@ def student_keys(claim: Claim) -> tuple[StudentsKey, ...]:
     return tuple(dict.fromkeys((term.task, term.normalization) for term in claim.terms))
 
 
-def teacher_summary(plan: ScaffoldPlan) -> ModelSummary:
+def pair_data(pair: str) -> str:
+    """The data set of a language pair."""
+    return f"mlqe-pe:pair={pair}"
+
+
+def teacher_summary(plan: ScaffoldPlan, split: str | None = None) -> ModelSummary:
     """The teacher, with how often it is right on the examples on which students are tested.
 
-    Errors: those of the teacher and of the data set.
+    `split`: another one of the data set, all of it, where the teacher learned from these. Errors: those of the teacher
+    and of the data set.
     """
-    source = source_of(plan)
-    pairs = predict_examples(plan.teacher, source, splits_of(source.count, plan).test)
+    if split is None:
+        source = source_of(plan)
+        indices: Sequence[int] = splits_of(source.count, plan).test
+    else:
+        source = load_source(plan.kind, plan.dataset, split, tolerant=True)
+        indices = range(source.count)
+    pairs = predict_examples(plan.teacher, source, indices)
     summary = ModelSummary(plan.teacher, plan.dataset, "", None, 0, catalog.revision(plan.teacher))
     if is_regression(plan.teacher):
         r, n = label_correlation(pairs) or (None, 0)
@@ -263,14 +347,20 @@ def _with_seeds(result: ScaffoldResult, seeds: tuple[int, ...]) -> ScaffoldResul
     return replace(result, plan=replace(result.plan, seeds=used), students=outcomes)
 
 
-def _teacher_revision(plan: ScaffoldPlan | str) -> str:
+def _teacher_revision(teacher: str) -> str:
     """A hash of the teacher, or why there is none."""
-    if isinstance(plan, str):
-        return plan
     try:
-        return catalog.revision(plan.teacher)
+        return catalog.revision(teacher)
     except ExegesisError as error:
         return one_line(error)
+
+
+def _is_model(place: str) -> bool:
+    """Whether a finished model is there."""
+    try:
+        return bool(catalog.revision(place))
+    except ExegesisError:
+        return False
 
 
 def _summary(key: StudentsKey, result: ScaffoldResult | str) -> ExperimentSummary:

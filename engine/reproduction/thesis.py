@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -85,6 +85,19 @@ class PlannedFineTuning:
         if self.source:
             write_marked_reviews(self.source, Path(self.dataset))
         return finetuning.train(self.config, report, token_here()).seconds
+
+
+def fine_tune(pending: Iterable[PlannedFineTuning], report: Report = silent) -> dict[str, str]:
+    """Run fine-tunings. Why those that failed did, by name."""
+    failed = {}
+    for one in pending:
+        try:
+            one.run(lambda done, total, label, name=one.name: report(done, total, f"{name}, {label}"))  # type: ignore[misc]
+        except Cancelled:
+            raise
+        except ExegesisError as error:
+            failed[one.name] = f"not fine-tuned: {one_line(error)}"
+    return failed
 
 
 @dataclass(frozen=True)
@@ -225,25 +238,13 @@ class ThesisQuery(ReproductionQuery):
 
     def collect(self, report: Report = silent, compute: bool = True) -> Evidence:
         """A model or data set that is not there, and a fine-tuning that fails, are told as reasons."""
-        failed = self._fine_tune(report)
+        failed = fine_tune(self.pending_fine_tunings(), report)
         results = []
         for experiment in self.experiments():
             roles = tuple(replace(role, why=failed.get(role.name, role.why)) for role in experiment.roles)
             results.append(_run(replace(experiment, roles=roles), report))
         summaries = tuple(_summary(experiment, result) for experiment, result in results)
         return Evidence(findings_of(results, scale_of(self.scale)), _model_summaries(results), summaries)
-
-    def _fine_tune(self, report: Report) -> dict[str, str]:
-        """Why those that failed did, by name."""
-        failed = {}
-        for one in self.pending_fine_tunings():
-            try:
-                one.run(lambda done, total, label, name=one.name: report(done, total, f"{name}, {label}"))  # type: ignore[misc]
-            except Cancelled:
-                raise
-            except ExegesisError as error:
-                failed[one.name] = f"not fine-tuned: {one_line(error)}"
-        return failed
 
     def key_parts(self) -> dict[str, Any]:
         experiments = self.experiments()

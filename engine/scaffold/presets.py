@@ -14,6 +14,7 @@ from engine.scaffold.plan import (
     NORMALIZATIONS,
     SEEDS,
     SMAT,
+    UNEXPLAINED,
     Recipe,
     ScaffoldPlan,
     check,
@@ -139,6 +140,32 @@ OPENING_PLANS: Mapping[str, ScaffoldPlan] = {
     ),
 }
 """The plans that the Scaffold page opens with, by task."""
+
+DATA_SETTINGS = (*UNEXPLAINED, "gradient_l2", *ATTENTION, SMAT)
+DATA_PLANS: Mapping[str, ScaffoldPlan] = {
+    "image": ScaffoldPlan(
+        "photos-vit",
+        "cifar10",
+        DATA_SETTINGS,
+        train_sizes=(128,),
+        split="test",
+        recipe=Recipe(**SMALL_MODEL_RATES | {"epochs": 5, "validation": 100, "test": 400}),
+    ),
+    **{
+        pair: ScaffoldPlan(
+            f"bert-{pair}",
+            f"mlqe-pe:pair={pair}",
+            DATA_SETTINGS,
+            train_sizes=(128,),
+            base="bases/bert",
+            recipe=Recipe(**SMALL_MODEL_RATES | {"inner_rate": 0.3, "epochs": 5, "validation": 60, "test": 240}),
+        )
+        for pair in ("ru-en",)
+    },
+}
+"""Plans on real data in EXEGESIS_DATA, by task. Few examples, passes and settings: all students take less than an hour.
+The teacher of pictures learned from the train part, students from the test part; both of translations read the train
+part."""
 
 NORMALIZATION_PLANS: tuple[ScaffoldPlan, ...] = tuple(
     replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from components.navigation import REPRODUCTION
 from components.reproduction.page import ABSENT, RUN_LABELS, SOME_MISSING
-from components.reproduction.state import key, section_name, sections_by_claim
+from components.reproduction.state import default_state, key, section_name, sections_by_claim
 from engine import jobs
 from engine.models import catalog
 from engine.reproduction import shipped
@@ -261,6 +262,21 @@ def test_what_a_link_asks_for_and_is_not_known_is_said() -> None:
     assert f"examples: must be a whole number from 2 to 1000, got '1'. {COUNT} is used." in said
     assert any("claim: unknown name 'nothing'" in one for one in said)
     assert "claim" not in page.query_params
+
+
+def test_students_on_real_data_are_a_tab_of_their_own() -> None:
+    [query] = dataclasses.replace(default_state(), paper="smat-data").queries
+    assert isinstance(query, SmatQuery)
+    before = opened(paper="smat-data")
+    assert badges(before) == ["not run"] * len(query.selected_claims)
+    assert button(before, RUN_LABELS["smat-data"])
+    report = store_students_report(query)
+    page = opened(paper="smat-data", claim=["real-ru-en-smat-baseline"])
+    verdicts: list[Verdict] = [one.verdict for one in report.outcomes]
+    assert badges(page) == [*counts_of(verdicts), *verdicts]
+    assert "The first is simulability(SMaT; scores of ru-en, 128 examples)" in readable_html(page)
+    assert not page.get("page_link"), "its teacher is not here"
+    assert query.command() in [one.value for one in page.code]
 
 
 def test_real_data_are_a_tab_of_their_own(tmp_path: Path) -> None:

@@ -253,7 +253,7 @@ REPRODUCTION: Values = {
     "seed": ["7", "-1"],
     "show": ["holds", "cannot be told", "undecided", ["fails", "holds", "no-such"]],
     "claim": ["families-gpt2-flat", ["no-such", "families-gpt2-flat"]],
-    "paper": ["smat", "other"],
+    "paper": ["smat", "smat-data", "other"],
 }
 TRIED: dict[str, Values] = {
     "text": {**MAPS, **TEXT, **LOOK["text"]},

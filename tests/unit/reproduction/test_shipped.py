@@ -126,7 +126,7 @@ def nothing_shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("topic", TOPICS)
 def test_a_finished_report_is_shipped_and_read_again(topic: str, tmp_path: Path) -> None:
     query = default_query(topic)
-    report = report_of(query, "bert-marked") if isinstance(query, ThesisQuery) else students_report_of(SmatQuery())
+    report = report_of(query, "bert-marked") if isinstance(query, ThesisQuery) else students_report_of(query)
     assert shipped_report(topic) is None
     (tmp_path / "finished.json").write_text(json.dumps(report.as_plain()), encoding="utf-8")
     ship(tmp_path / "finished.json", "2026-01-31", "abc123")

@@ -1,26 +1,41 @@
-"""What is declared of SMaT: whole, told in words, bound to a digest; and the report that is written of it."""
+"""What is declared of SMaT: whole, told in words, bound to a digest; and the report that is written of it.
+
+On real data too, from the fine-tuning of a teacher to the verdict.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from engine import jobs
 from engine.errors import UsageError
-from engine.reproduction.claims import declaration
+from engine.models import catalog
+from engine.reproduction import smat
+from engine.reproduction.claims import Claim, declaration
 from engine.reproduction.documents import FailureReason, claims_csv, markdown, read_reasons, tables_csv
 from engine.reproduction.papers import EMBEDDED, TASKS
-from engine.reproduction.report import report_from_plain
+from engine.reproduction.report import ModelSummary, report_from_plain
+from engine.reproduction.run import cached_report, reproduce, smat_tasks
 from engine.reproduction.smat import SmatQuery, named_sizes
 from engine.reproduction.wording import statistic_text, sum_text
-from engine.scaffold.plan import NORMALIZATIONS, SETTINGS
+from engine.scaffold import presets
+from engine.scaffold.plan import NONE, NORMALIZATIONS, SETTINGS, SMAT, Recipe
+from engine.scaffold.presets import DATA_PLANS
+from tests.tiny import save_checkpoint
+from tests.unit.reproduction.stand_ins import PHRASES
 from tests.unit.reproduction.student_reports import report_of
 
 pytestmark = pytest.mark.usefixtures("home")
 
+REAL_DIGEST = "25882a87284f777a2ac265cc49421539b0d0e48c1547e8b1c63c835c8f5431a9"
+"""Of the claims on real data, as they were declared before any student was trained."""
 EVERY = {task: {"small": 1, "middle": 2, "large": 3} for task in TASKS}
 
 
@@ -108,3 +123,88 @@ def test_reasons_are_bound_to_what_was_declared(tmp_path: Path) -> None:
     file.write_text("[]", encoding="utf-8")
     with pytest.raises(UsageError, match="must be an object of digest and claims"):
         read_reasons(file, declared, "d")
+
+
+REAL = {claim.id: claim for claim in declaration("smat-data").select((), EVERY)}
+TAUGHT_HERE = {"simulability", "active_share"}
+
+
+def test_claims_on_real_data_were_not_moved_since_they_were_declared() -> None:
+    assert declaration("smat-data").digest == REAL_DIGEST
+
+
+@pytest.mark.parametrize("claim", REAL.values(), ids=REAL)
+def test_a_claim_on_real_data_is_one_of_the_paper(claim: Claim) -> None:
+    name = claim.id.removeprefix("real-")
+    pair = next((one for one in smat.TEACHERS if name.startswith(one)), "")
+    task = "regression" if pair else "image"
+    [known] = declaration("smat").select((name.replace(pair, task) if pair else name,), EVERY)
+    assert (claim.rule, claim.bounds, claim.section) == (known.rule, known.bounds, known.section)
+
+    def compared(one: Claim) -> set[object]:
+        return {
+            tuple((t.times, task if t.task == pair else t.task, t.metric, t.setting, t.side) for t in contrast.terms)
+            for contrast in one.contrasts
+        }
+
+    if name != "heads-few":
+        assert compared(claim) <= compared(known)
+    taught = {term.setting for term in claim.terms if term.metric in TAUGHT_HERE}
+    assert taught <= set(DATA_PLANS["image"].settings)
+
+
+def test_real_data_have_a_teacher_for_each_language_pair(tmp_path: Path) -> None:
+    query = SmatQuery("data", folder=str(tmp_path))
+    query.check()
+    assert query.command() == "exegesis reproduce smat --scale data --examples 150 --seed 0"
+    assert [task for task, _ in query.keys] == list(DATA_PLANS)
+    first = query.pending_fine_tunings()[0].config.command()
+    assert first.startswith(f"exegesis train --base bases/bert --dataset mlqe-pe:pair=en-de --out {tmp_path}/models/")
+    assert len(query.pending_fine_tunings()) == 6, "also of pairs that have no students"
+    assert smat_tasks(query.as_plain()) == []
+    some = SmatQuery("data", claims=("real-ru-en-l2",), places={"bert-ru-en": "mine"})
+    assert (some.pairs, some.fine_tunings()) == (("ru-en",), ())
+    plan = some.plan(("ru-en", "sparsemax"))
+    assert not isinstance(plan, str)
+    assert (plan.teacher, plan.dataset, plan.base) == ("mine", "mlqe-pe:pair=ru-en", "bases/bert")
+    with pytest.raises(UsageError, match="scale: unknown name 'huge'"):
+        SmatQuery("huge").check()
+
+
+def test_real_data_run_end_to_end_on_stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A teacher is fine-tuned, judged on rows that it did not learn from, and taught to students; then the verdict."""
+    draw, words = random.Random(0), " ".join(PHRASES).split()
+    (tmp_path / "pairs").mkdir()
+    for split, count in (("train", 60), ("dev", 9)):
+        texts = [[" ".join(draw.choices(words, k=5)) for _ in range(2)] for _ in range(count)]
+        rows = [{"text": one, "text_pair": other, "label": draw.random()} for one, other in texts]
+        (tmp_path / "pairs" / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    recipe = Recipe(epochs=1, held_out=8, validation=8, test=8)
+    small = replace(DATA_PLANS["ru-en"], settings=(NONE, SMAT), train_sizes=(16,), seeds=(0, 1, 2), recipe=recipe)
+    monkeypatch.setattr(presets, "DATA_PLANS", {"ru-en": small})
+    monkeypatch.setattr(smat, "TEACHER_TRAINING", (("epochs", 1), ("held_out", 8)))
+    monkeypatch.setattr(ModelSummary, "unlearned", False)
+    places = {
+        "bases/bert": str(save_checkpoint("bert", tmp_path / "base")),
+        smat.pair_data("ru-en"): str(tmp_path / "pairs"),
+    }
+    query = SmatQuery("data", 2, claims=("real-ru-en-smat-baseline",), places=places, folder=str(tmp_path / "made"))
+    job = jobs.run_now(jobs.create("reproduce_smat", query.as_plain()))
+    assert (job.state, job.error, job.total) == ("done", "", 3), "the teacher, its students, the verdict"
+    assert query.pending_fine_tunings() == ()
+    report = cached_report(query)
+    assert report is not None
+    [teacher], [outcome] = report.models, report.outcomes
+    assert (teacher.name, teacher.n) == ("bert-ru-en", 9)
+    assert teacher.revision == catalog.revision(str(tmp_path / "made" / "models" / "bert-ru-en"))
+    assert (outcome.verdict != "not run", outcome.numbers[0].n) == (True, 3)
+    again = jobs.run_now(jobs.create("reproduce_smat", query.as_plain()))
+    assert (again.state, again.total) == ("done", 2 * 3 + 1), "now a unit for each student"
+
+
+def test_a_teacher_that_cannot_be_trained_leaves_its_claims_out(tmp_path: Path) -> None:
+    query = SmatQuery("data", claims=("real-ru-en-l2",), places={"bases/bert": "none"}, folder=str(tmp_path))
+    report = reproduce(query)
+    [outcome] = report.outcomes
+    assert outcome.verdict == "not run"
+    assert "not fine-tuned" in outcome.why
