@@ -216,8 +216,11 @@ def summary_sentence(report: Reproduction) -> str:
     at this scale are one."""
     counts = report.counts
     claims, duplicates = len(report.outcomes) - counts[DUPLICATE], counts[DUPLICATE]
+    named = ["holds"] if counts["does not hold"] else []  # "5 do not" needs it, even if it is none
     findings, others = (
-        ", ".join(count_text(one, counts[one]) for one in verdicts if counts[one] and one != DUPLICATE)
+        ", ".join(
+            count_text(one, counts[one]) for one in verdicts if (counts[one] or one in named) and one != DUPLICATE
+        )
         for verdicts in (FINDINGS, NON_FINDINGS)
     )
     total = f"Of {claims} {'claim' if claims == 1 else 'claims'}"
