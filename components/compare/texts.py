@@ -11,17 +11,17 @@ from streamlit.delta_generator import DeltaGenerator
 
 from components.compare.comparison import ColumnMap, Comparison, OtherMap
 from components.errors import show_note
-from components.method_row import Placeholder, placeholder_html
+from components.method_row import Placeholder, explained_name, placeholder_html
 from components.progress import MethodPlace, fill_places
 from components.styles import use_sheet
 from components.widgets.token_map.edited import edited_map, edited_map_html, predictions_html
 from engine.comparison.texts import other_request
-from engine.format import visible_token
 from engine.request import Example, Prompt
 from engine.result import Explanation
 
 NAMES = ("first", "other")
 """Names of the two texts."""
+RELATIVE = "With a contrast, the probabilities are those of the two tokens relative to each other."
 
 
 @dataclass(eq=False)
@@ -72,6 +72,8 @@ def texts_panel(comparison: Comparison) -> Comparison:
 
     fill_places(places, lambda method, explanation: "", progress, show)
     show()
+    if isinstance(other, Prompt) and other.contrast is not None:
+        st.caption(RELATIVE)
     for note in dict.fromkeys(note for one in others() for note in _new_notes(one)):
         show_note(f"The other {noun}: {note}")
     return replace(comparison, others=others())
@@ -116,7 +118,7 @@ def row_html(comparison: Comparison, one: OtherMap) -> str:
     view = edited_map(
         one.column.method, _first(one), one.explanation, state.input, other, state.view.unit, comparison.map_view
     )
-    label = visible_token(one.column.target)
+    label = explained_name(_first(one), state.input)
     return edited_map_html(replace(view, title=f"{one.column.name}, for {label}", names=NAMES))
 
 
