@@ -103,7 +103,7 @@ def in_passes(
 
 def shares_prefixes(model: AnyClassifier) -> bool:
     """Whether a position's keys and values are the same whatever follows."""
-    if model.adapter is None or not model.adapter.causal:
+    if model.adapter is None or not model.adapter.causal or not model.reads_parts:
         return False
     rotary = getattr(model.module.config, "rope_parameters", None) or {}
     kinds = [rotary, *(part for part in rotary.values() if isinstance(part, dict))]  # Gemma 3 has one by type of layer

@@ -1,4 +1,4 @@
-"""Compare: any models and methods side by side on one example, how far they agree, and where they do not."""
+"""Compare: any models and methods side by side on one example or two texts, how far they agree, and where not."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from components.compare.results import (
     verdict_panel,
 )
 from components.compare.state import SESSIONS, link_words
+from components.compare.texts import texts_panel
 from components.compute import warm_up
 from components.errors import show_error
 from components.navigation import COMPARE, heading
@@ -52,6 +53,7 @@ if comparison is not None and compare_state.remember_labels(kind, class_labels(c
 if comparison is not None:
     with verdict:
         verdict_panel(comparison, label_words(state, source))
+    comparison = texts_panel(comparison)
     about_panel(comparison)
     matrix_panel(comparison)
     search_panel(comparison, source)

@@ -87,12 +87,23 @@ class RankedPair:
 
 
 @dataclass(frozen=True, eq=False)
+class OtherMap:
+    """A column's map of the other text."""
+
+    column: ColumnMap
+    explanation: Explanation
+
+
+@dataclass(frozen=True, eq=False)
 class Comparison:
-    """All columns of one example. `maps`: those that are computed, None where there is none yet."""
+    """All columns of one example. `maps`: those that are computed, None where there is none yet. `others`: maps of the
+    other text.
+    """
 
     state: CompareState
     columns: tuple[ColumnMap, ...]
     maps: AlignedMaps | None
+    others: tuple[OtherMap, ...] = ()
 
     @property
     def view(self) -> CompareViewOptions:

@@ -11,7 +11,9 @@ from streamlit.delta_generator import DeltaGenerator
 from components.browse.examples import neighbors
 from components.compare.comparison import Methods, column_names
 from components.compare.state import (
+    HAS_OTHER,
     LAYOUTS,
+    OTHER,
     PERCENTS,
     SCALES,
     SHOWN,
@@ -21,6 +23,7 @@ from components.compare.state import (
     key,
     pin,
     put_columns,
+    put_other,
     remembered_labels,
 )
 from components.controls import (
@@ -85,6 +88,25 @@ def example_controls(source: Opened, line: DeltaGenerator, columns: Sequence[Mod
         with line:
             _step_buttons(source, focus.index)
     text_choice.draw_text_fields()
+    _other_text_controls()
+
+
+def _other_text_controls() -> None:
+    """The switch of another text or prompt, and its field."""
+    noun = "prompt" if is_causal(str(text_choice.value("model") or "")) else "text"
+    has_other, other = key("text", HAS_OTHER), key("text", OTHER)
+    st.toggle(
+        f"Compare with another {noun}", key=has_other, persist_state=PERSIST, on_change=_start_other,
+        help=f"Every column explains the same class in both {noun}s. The maps are aligned by what the {noun}s share.",
+    )  # fmt: skip
+    if st.session_state[has_other]:
+        st.text_area(f"Other {noun}", key=other, height=68, persist_state=PERSIST)
+
+
+def _start_other() -> None:
+    """Begin with the text at hand, which can then be changed."""
+    if not st.session_state.get(key("text", OTHER)):
+        put_other(str(text_choice.value("text") or ""))
 
 
 def _step_buttons(source: OpenTexts, index: int | None) -> None:

@@ -8,13 +8,15 @@ import json
 from collections.abc import Sequence
 from functools import partial
 from html import escape
+from typing import Any
 
 import streamlit as st
 
-from components.compare.comparison import ColumnMap, Comparison, class_verdict
+from components.compare.comparison import ColumnMap, Comparison, OtherMap, class_verdict
 from components.compare.maps_html import about_html, compare_sheet, picture_maps_html, text_maps_html
 from components.compare.results import MEASURE_TITLES, agreement_words, missing_words, parts_words
 from components.compare.state import LETTERS, key
+from components.compare.texts import texts_html
 from components.export import (
     FileOf,
     citation,
@@ -31,9 +33,11 @@ from components.export import (
     standalone_page,
 )
 from components.numbers import hundredths, percent
+from components.styles import asset_sheet
 from components.widgets.patch_map import picture_sheet
 from engine.comparison.agreement import ORDERS
 from engine.comparison.experiment import comparison_to_json
+from engine.comparison.texts import two_text_maps, two_texts_to_json
 from engine.metrics.agreement import MEASURES, TOP_PERCENT
 from engine.request import Example
 from engine.table_io import escape_cell
@@ -47,13 +51,13 @@ def comparison_html(comparison: Comparison) -> str:
         f"{''.join(f'<p>{escape(line)}</p>' for line in lines)}{maps}{about_html(comparison)}",
         matrix_html(comparison),
     ]
+    sections.append(texts_html(comparison))
     sections.append(f"<h2>Cite this</h2>{cite_html(comparison)}")
     if comparison.state.input is not None:
         sections.append(command_html(comparison.state.input, command(comparison)))
     sheets = (sheet.removeprefix("<style>").removesuffix("</style>") for sheet in (picture_sheet(), compare_sheet()))
-    return standalone_page(
-        "Models and methods compared", sections, f"{''.join(sheets)}.xg-beside-box{{max-height:none}}"
-    )
+    css = f"{''.join(sheets)}{asset_sheet('questions') if comparison.others else ''}.xg-beside-box{{max-height:none}}"
+    return standalone_page("Models and methods compared", filter(None, sections), css)
 
 
 def matrix_html(comparison: Comparison) -> str:
@@ -108,7 +112,19 @@ def comparison_json(comparison: Comparison) -> str:
     plain = comparison_to_json(
         codes, comparison.explanations, comparison.maps, comparison.agreement_options, failed
     )  # fmt: skip
+    if comparison.others:
+        plain["other"] = [_other_to_json(comparison, one) for one in comparison.others]
     return json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _other_to_json(comparison: Comparison, one: OtherMap) -> dict[str, Any]:
+    state = comparison.state
+    first, example, other = one.column.explanation, state.input, state.other_input
+    assert first is not None
+    assert isinstance(example, Example)
+    assert other is not None
+    maps = two_text_maps(first, one.explanation, (example, other), state.view.unit)
+    return two_texts_to_json(_pair_code(comparison, one.column), one.explanation, maps)
 
 
 def command(comparison: Comparison) -> str:
@@ -129,7 +145,8 @@ def _arguments(comparison: Comparison) -> list[str]:
     state, view = comparison.state, comparison.view
     columns = (part for pair in state.columns for part in ("--column", pair.code))
     options = (
-        ("--target", state.target, None), ("--unit", view.unit, "word"), ("--measure", view.measure, MEASURES[0]),
+        ("--target", state.target, None), ("--other", state.other, None), ("--unit", view.unit, "word"),
+        ("--measure", view.measure, MEASURES[0]),
         ("--order", view.order, ORDERS[0]), ("--percent", view.percent, TOP_PERCENT), ("--seed", state.seed, 0),
     )  # fmt: skip
     return [
@@ -172,7 +189,7 @@ def export_panel(comparison: Comparison) -> None:
             file_button(label, name, kind, partial(build, comparison), help, key(state.kind, f"keep_{label}"))
         if reads_file(state.focus):
             input_button(state.focus, key(state.kind, "keep_input"))
-    if len(comparison.columns) > 1:
+    if len(comparison.columns) > 1 or comparison.others:
         repeat = (how_to_repeat(state.focus), command(comparison))
         citation_box(cite_html(comparison), [repeat], f"compare_{state.kind}_cite")
 

@@ -195,6 +195,8 @@ def agreement_summary(comparison: Comparison) -> str:
 
 def matrix_panel(comparison: Comparison) -> None:
     """Below the maps: the matrix of all columns that have a map."""
+    if len(comparison.columns) == 1 and comparison.others:
+        return
     st.subheader("Do they agree?", anchor=False)
     if comparison.agreement is None or len(comparison.explained) < 2:
         st.info("A comparison needs two columns with a map. Add one above.")

@@ -16,9 +16,11 @@ from components.links import (
     last_values,
     opened_option,
     read_record,
+    read_text,
     seed_option,
     target_option,
     write_record,
+    write_text,
 )
 from components.state import MEASURES, PARAMETER, KindSessions, control_values
 from components.widgets.patch_map import MOST_OPACITY, OPACITY
@@ -28,7 +30,7 @@ from engine.comparison.plan import MOST, ModelMethodPair, read_pair
 from engine.errors import UsageError, unknown
 from engine.metrics.agreement import TOP_PERCENT
 from engine.params import option
-from engine.request import Input
+from engine.request import Example, Input
 
 UNITS = ("word", "token", "sentence", "turn")
 SHOWN = ("scores", "difference", "moves")
@@ -54,6 +56,10 @@ VIEW = "look."
 """Prefix of the widget keys of view options."""
 PLACE = ("data", "split", "index", "digest")
 """Fields of a link that name an example's place."""
+OTHER = "other"
+"""The field of a link that holds another text or prompt, all of whose maps are compared with those of the first."""
+HAS_OTHER = "has_other"
+"""The control that asks for it."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +92,7 @@ DEFAULT_VIEW = CompareViewOptions()
 @dataclass(frozen=True, kw_only=True)
 class CompareState:
     """`columns` from the left; `reference`: the one that the others are compared with. `target`: the label of the class
-    that all explain, None for each model's own predicted class.
+    that all explain, None for each model's own predicted class. `other`: another text, which every column reads too.
     """
 
     kind: str
@@ -97,6 +103,14 @@ class CompareState:
     seed: int = seed_option()
     view: CompareViewOptions = DEFAULT_VIEW
     open_sections: tuple[str, ...] = opened_option(*SECTIONS)
+    other: str | None = None
+
+    @property
+    def other_input(self) -> Example | None:
+        """The other text as an input like the first; None where there is none."""
+        if self.other is None or not isinstance(self.input, Example):
+            return None
+        return dataclasses.replace(self.input, text=self.other)
 
     @property
     def input(self) -> Input | None:
@@ -117,7 +131,9 @@ def read_state(kind: str, query: Query, models: list[str], source: Opened) -> tu
     columns = default_columns(kind, focus.model)
     if codes := query.get("column", []):
         columns = read_columns([code for code in codes if code != "none"], kind, errors)
-    state = CompareState(kind=kind, focus=focus, columns=columns, reference=_reference(last, columns, errors))
+    other = read_text(last, OTHER, errors) if kind == "text" else None
+    reference = _reference(last, columns, errors)
+    state = CompareState(kind=kind, focus=focus, columns=columns, reference=reference, other=other)
     return read_record(state, query, errors, names=["target", "seed", "view", "open_sections"]), errors
 
 
@@ -127,7 +143,8 @@ def write(state: CompareState) -> Query:
     columns = {"column": [pair.code for pair in state.columns] or ["none"]}
     reference: Query = {} if state.pinned is None else {"reference": [LETTERS[state.pinned]]}
     others = write_record(state, names=["target", "seed", "open_sections", "view"])
-    return {PARAMETER: [state.kind]} | focus | columns | reference | others
+    other: Query = {} if state.other is None else write_text(OTHER, state.other)
+    return {PARAMETER: [state.kind]} | focus | columns | reference | other | others
 
 
 def read_columns(codes: Sequence[str], kind: str, errors: list[str]) -> tuple[ModelMethodPair, ...]:
@@ -179,7 +196,7 @@ def load(kind: str, models: list[str]) -> tuple[CompareState, Opened, list[str]]
     choice.fill(state.focus, source)
     errors = [*wrong, *errors]
     session.fill(_values(state))
-    current = session.tell(errors, fresh, lambda: write(state), state, ("column", "reference"))
+    current = session.tell(errors, fresh, lambda: write(state), state, ("column", "reference", OTHER, f"{OTHER}_sha"))
     if fresh and errors:
         SELECTIONS[kind].carry(write(state))  # at once, as in `follow`
     return state, source, current
@@ -198,6 +215,7 @@ def from_widgets(loaded: CompareState, source: Opened) -> CompareState:
         seed=loaded.seed if seed is None else int(seed),
         view=session.read_record(VIEW, loaded.view),
         open_sections=tuple(name for name in SECTIONS if session.value(f"open.{name}")),
+        other=str(session.value(OTHER) or "") if session.value(HAS_OTHER) else None,
     )
 
 
@@ -223,6 +241,11 @@ def put_columns(kind: str, columns: Sequence[ModelMethodPair]) -> None:
     SESSIONS[kind].put("columns", [pair.code for pair in columns])
 
 
+def put_other(text: str) -> None:
+    """Set the other text, in a callback."""
+    SESSIONS["text"].put(OTHER, text)
+
+
 def pin(kind: str, pair: ModelMethodPair | None) -> None:
     """Compare the other columns with this one, or against none."""
     SESSIONS[kind].put("reference", "" if pair is None else pair.code)
@@ -239,6 +262,8 @@ def _values(state: CompareState) -> dict[str, object]:
         "reference": "" if state.reference is None else state.reference.code,
         "target": state.target or "",
         "seed": state.seed,
+        HAS_OTHER: state.other is not None,
+        OTHER: state.other or "",
         **control_values(VIEW, state.view),
         **{f"open.{name}": name in state.open_sections for name in SECTIONS},
     }

@@ -38,6 +38,7 @@ from components.styles import use_sheet
 from components.text.state import TextState, key, pinned_names, put, value
 from components.widgets.token_map import TokenMap
 from components.widgets.token_map.edited import edited_map, edited_map_html, how_to_read_html, predictions_html
+from engine.comparison.texts import other_request
 from engine.format import shorten
 from engine.registry import Explainer
 from engine.request import Example, Prompt, Request
@@ -384,6 +385,4 @@ def _draw_maps(
 
 def _edit_request(state: TextState, method: str, child: Example, parent: Provenance) -> Request:
     """The request for the edited text: the class that is explained in the parent, so that the maps compare."""
-    if isinstance(child, Prompt):  # a class of another prompt has another number
-        return replace(state.request(method), example=replace(child, target=parent.target_label))
-    return replace(state.request(method), example=child, target=parent.target)
+    return other_request(state.request(method), child, parent)

@@ -394,6 +394,7 @@ def moved_model(
     """
     copied: Any = copy.copy(model)
     copied.memo = {}
+    copied.reads_parts = False
     change = torch.from_numpy(np.asarray(delta)).to(model.device, model.dtype)
     if place == PIXELS:
         change = change * color_scale(cast(ImageClassifier, model)).to(change)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from string import ascii_uppercase
 from typing import Annotated, Any
@@ -23,18 +24,20 @@ from engine.cli.options import (
     TargetOption,
     TextOption,
     TextPairOption,
+    read_text,
     read_whole,
 )
 from engine.cli.output import console, print_json, progress_bar, stdout_reserved, table, visible
 from engine.comparison.agreement import AgreementOptions
 from engine.comparison.alignment import align_maps
 from engine.comparison.experiment import SkippedMap, comparison_to_json, find_disagreements, search_to_json
-from engine.comparison.plan import SHAPE, ComparisonPlan, ModelMethodPair, check_pairs, read_pair
+from engine.comparison.plan import FEWEST, SHAPE, ComparisonPlan, ModelMethodPair, check_pairs, read_pair
+from engine.comparison.texts import other_request, two_text_maps, two_texts_to_json
 from engine.errors import Cancelled, ExegesisError, UsageError, unknown
 from engine.explain import explain
 from engine.input_kinds import kind_of_model
 from engine.progress import Report
-from engine.request import Request
+from engine.request import Example, Input, Request
 from engine.result import Explanation
 from engine.word_units import UNITS
 
@@ -49,6 +52,10 @@ def compare(
     text: TextOption = None,
     text_pair: TextPairOption = None,
     prompt: PromptOption = None,
+    other: Annotated[
+        str | None,
+        typer.Option(metavar="T", help="Another text or prompt: each column's maps of both, aligned by shared units."),
+    ] = None,
     image: ImageOption = None,
     dataset: DatasetOption = None,
     index: IndexOption = None,
@@ -76,15 +83,17 @@ def compare(
     number = read_whole("--seed", seed)
     options = AgreementOptions(measure, order, read_whole("--percent", percent, 1))
     if examples is not None:
+        if other is not None:
+            raise UsageError("--other: compares two texts. Remove it, or --examples.")
         size = read_whole("--examples", examples, 1)
         _search(column or [], dataset, size, split, target, unit, options, number, as_json)
         return
     pairs = _pairs(column or [])
-    check_pairs(pairs)
+    check_pairs(pairs, 1 if other is not None else FEWEST)
     input_options = InputOptions(
         "compare", pairs[0].model, text, text_pair, image, dataset, index, split, None, prompt, target, contrast, chat
     )
-    _compare_one(pairs, input_options, unit, options, number, as_json)
+    _compare_one(pairs, input_options, other, unit, options, number, as_json)
 
 
 def _pairs(codes: list[str]) -> tuple[ModelMethodPair, ...]:
@@ -97,20 +106,53 @@ def _pairs(codes: list[str]) -> tuple[ModelMethodPair, ...]:
 
 
 def _compare_one(
-    pairs: tuple[ModelMethodPair, ...], input_options: InputOptions, unit: str, options: AgreementOptions, seed: int,
-    as_json: bool,
+    pairs: tuple[ModelMethodPair, ...], input_options: InputOptions, other: str | None, unit: str,
+    options: AgreementOptions, seed: int, as_json: bool,
 ) -> None:  # fmt: skip
     with stdout_reserved(), progress_bar("explaining") as report:
         source = read_input(input_options)
         requests = {pair.code: pair.request(source.example, source.target, seed) for pair in pairs}
+        second = None if other is None else _read_other(other, source.example)
         explanations, failed = explain_columns(requests, report)
-    if len(explanations) < 2:
+        others = {} if second is None else _explain_other(second, requests, explanations, failed, report)
+    if other is not None and not others:
+        raise ExegesisError(f"compare: no column could be explained in both texts. {' '.join(failed.values())}")
+    if other is None and len(explanations) < 2:
         raise ExegesisError(f"compare: fewer than two columns could be explained. {' '.join(failed.values())}")
     maps = list(explanations.values())
     plain = comparison_to_json(
         list(explanations), maps, align_maps(maps, source.example, unit), options, failed
     )  # fmt: skip
+    if second is not None and isinstance(source.example, Example):
+        texts = source.example, second
+        plain["other"] = [
+            two_texts_to_json(code, made, two_text_maps(explanations[code], made, texts, unit))
+            for code, made in others.items()
+        ]
     print_json(plain) if as_json else _draw(comparison_sections(source.lines, plain, options.measure))
+
+
+def _read_other(typed: str, first: Input) -> Example:
+    """The other text, read as the first is."""
+    if not isinstance(first, Example):
+        raise UsageError("--other: compares two texts or prompts. Remove it for an image.")
+    other = dataclasses.replace(first, text=read_text("--other", typed))
+    if not other.text.strip():
+        raise UsageError("--other: must be a text, got an empty one.")
+    if other == first:
+        raise UsageError("--other: must differ from the first text.")
+    return other
+
+
+def _explain_other(
+    other: Example, requests: Mapping[str, Request], explanations: Mapping[str, Explanation], failed: dict[str, str],
+    report: Report,
+) -> dict[str, Explanation]:  # fmt: skip
+    """The maps of the other text by their columns; the errors are added to `failed`."""
+    second = {code: other_request(requests[code], other, one.provenance) for code, one in explanations.items()}
+    others, errors = explain_columns(second, report)
+    failed.update({code: f"the other text: {error}" for code, error in errors.items()})
+    return others
 
 
 def explain_columns(requests: Mapping[str, Request], report: Report) -> tuple[dict[str, Explanation], dict[str, str]]:
@@ -160,12 +202,33 @@ def comparison_sections(source: Sequence[str], plain: Mapping[str, Any], measure
     matrix = table([measure, *letters], right=letters)
     for letter, row in zip(letters, agreement[measure], strict=True):
         matrix.add_row(letter, *map(_number, row))
-    for rows in (parts, matrix):
+    yield ""
+    yield parts
+    if len(letters) > 1:
         yield ""
-        yield rows
-    yield f"disagreement {_number(plain['disagreement'][measure])}, n {agreement['n']}, top {agreement['k']}"
+        yield matrix
+        yield f"disagreement {_number(plain['disagreement'][measure])}, n {agreement['n']}, top {agreement['k']}"
+    for one in plain.get("other", []):
+        yield from _other_sections(one)
     for one in plain["failed"]:
         yield Text(visible(f"note: {one['column']} is left out: {one['error']}"))
+
+
+def _other_sections(one: Mapping[str, Any]) -> Iterator[RenderableType]:
+    """A column's scores in both texts, on aligned units: `=` where both have the same."""
+    yield ""
+    rho = "" if one["spearman"] is None else f", spearman {_number(one['spearman'])}"
+    shared = f"{one['shared']} shared units{rho}"
+    yield Text(
+        visible(f"{one['column']} in the other text: predicts {_predicted(one)}, explains {one['target']}; {shared}")
+    )
+    rows = table(["first", "score", "", "other", "score"], right=["score"])
+    for unit in one["units"]:
+        (text, other), (score, after) = unit["texts"], unit["scores"]
+        names = [Text(visible(name or "")[:LONGEST]) for name in (text, other)]
+        numbers = ["" if value is None else _number(value) for value in (score, after)]
+        rows.add_row(names[0], numbers[0], "=" if unit["shared"] else "", names[1], numbers[1])
+    yield rows
 
 
 def search_sections(plain: Mapping[str, Any]) -> Iterator[RenderableType]:

@@ -53,7 +53,8 @@ def models(
         str | None, typer.Argument(metavar="[MODEL]", help="Embedded model, folder or hub ID; or get, to fetch one.")
     ] = None,
     fetch: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help=f"After get: {', '.join(FETCHED)}.", show_default=False)
+        str | None,
+        typer.Argument(metavar="[NAME]", help=f"After get: {', '.join(FETCHED)}, or a hub ID.", show_default=False),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -81,12 +82,24 @@ def models(
 
 def _fetch_model(name: str | None) -> None:
     if name is None:
-        raise UsageError(f"models get: needs the name of a model. Known: {', '.join(FETCHED)}.")
+        raise UsageError(f"models get: needs the name of a model. Known: {', '.join(FETCHED)}. Or give a hub ID.")
+    if catalog.HUB_ID.fullmatch(name):
+        return _fetch_from_hub(name)
     known = is_intact(name)
     with progress_bar("fetching") as report:
         folder = fetch_model(name, report)
     print(f"{name} {'is stored already' if known else 'is stored'} in {folder}. Example:")
-    print(f'exegesis explain --model {name} --method integrated_gradients --text "The capital of France is"')
+    print(f'exegesis explain --model {name} --method occlusion,random --prompt "The capital of France is"')
+    return None
+
+
+def _fetch_from_hub(name: str) -> None:
+    """Download a model of the hub unless the hub's local cache has it; every command then reads it by its ID."""
+    with stdout_reserved():
+        source = catalog.locate(name)
+    if source.kind != "hub":
+        raise UsageError(f"models get: {name} is a folder here. Give it as the model: exegesis models {name}.")
+    print(f"{name} is stored in {source.folder}. Check it: exegesis models {name}")
 
 
 def _describe(facts: dict[str, Any]) -> str:

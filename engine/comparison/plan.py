@@ -56,10 +56,10 @@ def read_pair(code: str, kind: str = "text") -> ModelMethodPair:
     return pair
 
 
-def check_pairs(pairs: Sequence[ModelMethodPair]) -> None:
+def check_pairs(pairs: Sequence[ModelMethodPair], fewest: int = FEWEST) -> None:
     """Refuse too few or too many pairs, and the same one twice."""
-    if not FEWEST <= len(pairs) <= MOST:
-        raise not_allowed("columns", f"{FEWEST} to {MOST} pairs of model and method", [pair.code for pair in pairs])
+    if not fewest <= len(pairs) <= MOST:
+        raise not_allowed("columns", f"{fewest} to {MOST} pairs of model and method", [pair.code for pair in pairs])
     if len(set(pairs)) < len(pairs):
         raise UsageError("columns: lists the same model, method and parameters twice. Remove one.")
 

@@ -146,10 +146,16 @@ class _Search:
         paths.integrate(np.arange(len(arms)), QUADRATURE, self.params.n_steps)
         self.paths.append(paths)
         maps = [paths.scores(i) for i in range(len(arms))]
-        for i, value in enumerate(self._measure(range(len(arms)), maps)):
+        finite = [bool(np.isfinite(scores).all()) for scores in maps]
+        measured = [i for i, usable in enumerate(finite) if usable]
+        values = dict(zip(measured, self._measure(measured, [maps[i] for i in measured]), strict=True))
+        for i, arm in enumerate(arms):
+            # At zero embeddings the gradient through many layers of RMSNorm overflows: such a map is never the best.
+            value = values.get(i, -np.inf)
             if trial >= len(self.fixed):
-                self.posteriors[i][arms[i]] += reward(value, self.values[i], generators[i])
-            self.names[i].append(arms[i])
+                known = [one for one in self.values[i] if np.isfinite(one)]
+                self.posteriors[i][arm] += reward(value, known, generators[i])
+            self.names[i].append(arm)
             self.values[i].append(value)
 
     def _draw(self, arms: Sequence[str], generators: Sequence[np.random.Generator]) -> torch.Tensor:
@@ -165,6 +171,8 @@ class _Search:
 
     def _measure(self, items: Sequence[int], maps: Sequence[Float[np.ndarray, "_"]]) -> list[float]:
         """The metric of a map of each of these items. An input with the same features removed is run once."""
+        if not items:
+            return []
         task = Task(self.task.model, [self.task.items[i] for i in items])
         masks = [metric_masks(self.params.metric, item, scores) for item, scores in zip(task.items, maps, strict=True)]
         new = [
@@ -181,7 +189,8 @@ class _Search:
 
     def _best(self, i: int) -> int:
         """The trial of item i with the best value; a zero map, which ranks nothing, only where there is no other."""
-        trials = [trial for trial, paths in enumerate(self.paths) if paths.scores(i).any()] or [0]
+        finite = [trial for trial, value in enumerate(self.values[i]) if np.isfinite(value)]
+        trials = [trial for trial in finite if self.paths[trial].scores(i).any()] or finite or [0]
         return trials[first_best([self.values[i][trial] for trial in trials])]
 
     def attribution(self, i: int) -> Attribution:
@@ -201,7 +210,10 @@ class _Search:
             f"{self.params.removal} removal. Judge this map by other metrics."
         )
         flat = () if attribution.scores.any() else ("All scores are zero, from every baseline.",)
-        trials = [{"baseline": own, "value": sign * at} for own, at in zip(self.names[i], self.values[i], strict=True)]
+        pairs = list(zip(self.names[i], self.values[i], strict=True))
+        if lost := ", ".join(dict.fromkeys(own for own, at in pairs if not np.isfinite(at))):
+            flat += (f"Not usable, because the gradients there are no finite numbers: {lost}.",)
+        trials = [{"baseline": own, "value": sign * at if np.isfinite(at) else None} for own, at in pairs]
         return Attribution(
             attribution.scores,
             sum(paths.evaluations(i) for paths in self.paths) + len(self.measured[i]),

@@ -86,10 +86,12 @@ class InputBatch(Protocol):
 class Classifier(ABC, Generic[InputT, EncodedT, BatchT]):
     """A loaded checkpoint, read-only and shared: encodes an input, collates encoded inputs and runs the batch.
 
-    Call it while holding the device. `kind` is the id of the kind of its inputs.
+    Call it while holding the device. `kind` is the id of the kind of its inputs. `reads_parts`: whether a part of an
+    input can be read alone; not where a change is added to the whole of it, position by position.
     """
 
     kind: ClassVar[str]
+    reads_parts: ClassVar[bool] = True
     id: str
     revision: str
     module: torch.nn.Module

@@ -23,7 +23,7 @@ from tests.alerts import errors
 from tests.app.heads_page import SECONDS, link_of
 from tests.app.options import open_options
 from tests.project import ROOT
-from tests.tiny import save_checkpoint
+from tests.tiny import save_causal, save_checkpoint
 from tests.unit.evaluation.making import REVIEWS, written
 from tests.unit.vision.tiny_vit import save_vit
 
@@ -266,3 +266,48 @@ def test_a_model_of_another_task_is_told_with_a_data_set_that_fits() -> None:
     assert [button.label for button in page.button if button.label.startswith("Use ")] == ["Use reviews instead"]
     press(page, "Use reviews instead")
     assert page.query_params["data"] == "reviews"
+
+
+def test_another_text_is_explained_for_the_same_class_and_stands_in_link_command_and_files(two: list[str]) -> None:
+    with patch.object(export, "cite_html", wraps=cite_html) as cited:
+        page = opened(two)
+        assert "Both texts" not in [one.value for one in page.subheader]
+        page.toggle(key("text", "has_other")).set_value(True).run()
+        assert page.text_area(key("text", "other")).value == TEXT, "it begins with the text at hand"
+        assert any("Change the other text above" in one.value for one in page.info)
+        page.text_area(key("text", "other")).set_value("good food, lovely service").run()
+    assert not page.exception
+    assert not errors(page)
+    assert "Both texts" in [one.value for one in page.subheader]
+    shown = board(page)
+    assert shown.count("<i>first</i><i>other</i>") == len(two)
+    assert shown.count("over 3 unchanged words") == len(two)
+    assert shown.count("percentage points") == len({code.partition("@")[2] for code in two})
+    assert link_of(page)["other"] == "good food, lovely service"
+    comparison: Comparison = cited.call_args.args[0]
+    assert "--other 'good food, lovely service'" in command(comparison)
+    answer = json.loads(comparison_json(comparison))
+    assert [one["column"] for one in answer["other"]] == two
+    assert [one["target"] for one in answer["other"]] == [one["target"] for one in answer["columns"]]
+    assert "<h2>Both texts</h2>" in comparison_html(comparison)
+    again = opened(two, other="good food, lovely service")
+    assert board(again).count("over 3 unchanged words") == len(two)
+    again.toggle(key("text", "has_other")).set_value(False).run()
+    assert "other" not in link_of(again)
+    assert "Both texts" not in [one.value for one in again.subheader]
+
+
+def test_two_prompts_of_one_model_are_compared_with_one_column(tmp_path: Path) -> None:
+    model = str(save_causal("llama", tmp_path / "causal"))
+    query = {"model": model, "text": "The film was good.", "other": "The film was bad."}
+    page = opened([f"gradient_x_input@{model}"], **query)
+    assert not errors(page)
+    assert [area.label for area in page.text_area] == ["Prompt", "Other prompt"]
+    assert "Both prompts" in [one.value for one in page.subheader]
+    assert "Do they agree?" not in [one.value for one in page.subheader]
+    assert "over 3 unchanged words" in board(page)
+    assert any("--other 'The film was bad.'" in one.value for one in page.code)
+
+
+def test_an_empty_other_text_asks_for_one(two: list[str]) -> None:
+    assert any("Type the other text above." in one.value for one in opened(two, other=" ").info)

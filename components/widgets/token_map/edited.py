@@ -1,4 +1,4 @@
-"""An edited text beside its parent: the two predictions, and for each method the two maps column by column.
+"""Two texts, such as an edited one and its parent: both predictions, and for each method both maps column by column.
 
 A column has the unit before the edit above the unit after it, so that both lines wrap together at any width:
 
@@ -20,6 +20,7 @@ from components.numbers import brief, count, percent, plain, plural, points, sig
 from components.prediction import MOST_BARS, prediction_html
 from components.widgets.token_map import TokenMap, class_of, direction, legend_html, modes, tip, tone
 from components.widgets.view_options import DEFAULT_VIEW, SCALES, ViewOptions
+from engine.comparison.texts import FEWEST_SHARED
 from engine.format import visible_token
 from engine.metrics.ranking import is_constant, spearman
 from engine.registry import Explainer
@@ -27,20 +28,24 @@ from engine.request import Example
 from engine.result import OTHERS, Explanation, Prediction
 from engine.word_units import UNITS, AlignedColumn, Unit, align
 
-FEWEST = 3
-"""Unchanged units below which their order says nothing."""
+BEFORE_AFTER = ("before", "after")
+"""Names of the lines of an edit."""
 NONE = "<i>–</i>"
 
 
 @dataclass(frozen=True)
 class EditedMap:
-    """A method's maps of both versions, on one scale. `same`: they are of one text, so that all of it is unchanged."""
+    """A method's maps of both versions, on one scale. `same`: they are of one text, so that all of it is unchanged.
+
+    `names`: of the two lines.
+    """
 
     title: str
     before: TokenMap
     after: TokenMap
     unit: str = UNITS[0]
     same: bool = False
+    names: tuple[str, str] = BEFORE_AFTER
 
     @cached_property
     def columns(self) -> tuple[AlignedColumn, ...]:
@@ -87,7 +92,7 @@ def edited_map_html(view: EditedMap) -> str:
 def order_words(view: EditedMap) -> str:
     """Whether the unchanged units keep their order: Spearman's rho, or why there is none."""
     units = count(len(view.unchanged), view.unit if view.same else f"unchanged {view.unit}")
-    if len(view.unchanged) < FEWEST:
+    if len(view.unchanged) < FEWEST_SHARED:
         return f"{units}: too few to compare their order"
     if any(is_constant(scores) for scores in view.scores):
         return f"{units}: no order, because all scores are equal"
@@ -166,7 +171,7 @@ def _paragraph(view: EditedMap, text: int) -> str:
     if not columns:
         return ""
     texts = [version.texts[text] for version in (view.before, view.after) if text < len(version.texts)]
-    names = '<span class="xg-col xg-versions"><i>before</i><i>after</i></span>'
+    names = f'<span class="xg-col xg-versions">{"".join(f"<i>{escape(name)}</i>" for name in view.names)}</span>'
     return f'<p dir="{direction("".join(texts))}">{names}{columns}</p>'
 
 

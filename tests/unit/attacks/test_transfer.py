@@ -11,6 +11,7 @@ import pytest
 from engine.attacks.attack import attack, measure_transfer, moved_model
 from engine.attacks.result import AttackResult
 from engine.registry import all_explainers
+from engine.request import Prompt
 from engine.task import Task
 from tests.explaining import cheap_params, classifier, run, task_for
 from tests.unit.attacks.making import TEXTS, asked
@@ -84,3 +85,16 @@ def test_the_shared_model_sees_nothing_of_it(text: AttackResult) -> None:
     before = run("gradient_l2", Task(model, [item]))[0].scores
     run("gradient_l2", Task(moved_model(model, item, text.delta, "embedding"), [item]))
     np.testing.assert_array_equal(run("gradient_l2", Task(model, [item]))[0].scores, before)
+
+
+@pytest.mark.parametrize("method", ["occlusion", "lime", "kernel_shap", "integrated_gradients", "attn_lrp"])
+def test_a_moved_prompt_is_read_whole(method: str) -> None:
+    """A change is added by position, so no beginning of the prompt can be read alone."""
+    prompt = Prompt(
+        "Jane lives in Madrid. George likes the color pink. Jane owns a snake. George lives in Boston. Jane"
+    )
+    request = dataclasses.replace(asked(steps=2), model="tiny-llama", example=prompt)
+    attacked = attack(request)
+    found = measure_transfer(request, attacked, method, cheap_params(method, "tiny-llama"))
+    assert np.isfinite(found.after).all()
+    assert not np.array_equal(found.before, found.after)

@@ -105,3 +105,38 @@ def test_one_column_is_none_to_compare(run: Run, columns: list[str]) -> None:
     assert "--column: is missing" in run("compare", "--text", TEXT).complaint(2)
     refused = run("compare", *columns[:2], "--column", "gradient@nope", "--text", TEXT).complaint(1)
     assert "fewer than two columns could be explained" in refused
+
+
+def test_one_column_compares_two_texts_for_one_class(
+    run: Run, columns: list[str], checkpoint: Callable[[str], Path]
+) -> None:
+    other = "good food, lovely service"
+    done = run("compare", *columns[:2], "--text", TEXT, "--other", other, "--json")
+    assert (done.code, done.err) == (0, "")
+    [found] = done.json["other"]
+    assert found["target"] == done.json["columns"][0]["target"]
+    assert [unit["texts"] for unit in found["units"]] == [
+        ["good", "good"], ["food,", "food,"], ["bad", "lovely"], ["service", "service"],
+    ]  # fmt: skip
+    assert [unit["scores"][0] for unit in found["units"]] == pytest.approx(words(checkpoint("bert"), TEXT))
+    assert found["shared"] == 3
+    drawn = run("compare", *columns[:2], "--text", TEXT, "--other", other)
+    assert "in the other text: predicts" in drawn.out
+    assert "3 shared units, spearman" in drawn.out
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (["--text", TEXT, "--other", TEXT], "--other: must differ from the first text"),
+        (["--text", TEXT, "--other", " "], "--other: must be a text, got an empty one"),
+        (["--dataset", "reviews", "--examples", "2", "--other", "x"], "--other: compares two texts. Remove it, or"),
+    ],
+)
+def test_another_text_that_is_none_is_refused(run: Run, columns: list[str], more: list[str], told: str) -> None:
+    assert told in run("compare", *columns[:2], *more).complaint(2)
+
+
+def test_a_column_that_fails_on_the_other_text_is_noted(run: Run, columns: list[str]) -> None:
+    refused = run("compare", *columns[:2], "--text", TEXT, "--other", "\u200b").complaint(1)
+    assert "compare: no column could be explained in both texts. the other text: text: nothing to explain" in refused

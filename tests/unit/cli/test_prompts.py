@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import huggingface_hub
 import pytest
 
-from engine.models import fetched
+from engine.models import catalog, fetched
 from engine.models.loading import load_model
 from engine.request import Prompt
 from tests.tiny import save_causal
@@ -65,6 +66,23 @@ def test_models_get(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     done = run("models", "get", "smollm2-135m")
     assert (done.code, done.out.split(" in ")[0]) == (0, "smollm2-135m is stored")
     assert done.out.splitlines()[-1].startswith("exegesis explain --model smollm2-135m --method ")
+    assert "--prompt" in done.out
+
+
+def test_a_hub_id_is_downloaded_and_then_read_from_the_hubs_cache(
+    run: Run, llama: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalog, "_snapshots", {})
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda name, revision, allow_patterns: llama)
+    done = run("models", "get", "owner/name")
+    assert (done.code, done.out) == (0, f"owner/name is stored in {llama}. Check it: exegesis models owner/name\n")
+
+    def fail(name: str, revision: str | None, allow_patterns: list[str]) -> str:
+        raise ConnectionError
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fail)
+    missing = run("models", "get", "owner/other").complaint(1)
+    assert "'owner/other' is neither embedded nor a folder, and it cannot be fetched from the hub" in missing
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from engine.explainers.bee import (
     reward,
     sample_arm,
 )
+from engine.explainers.gradients import Paths
 from engine.metrics.catalog import PERCENTS, SHARES, metric
 from engine.metrics.faithfulness import faithfulness
 from engine.params import from_mapping
@@ -87,6 +88,27 @@ def test_the_map_is_complete_and_says_how_it_was_chosen(family: str) -> None:
         assert "Judge this map by other metrics." in made.notes[0]
         assert made.evaluations > 10 * 10, "the paths and the removals"
         assert not made.scores[item.encoded.special].any()
+
+
+def test_a_baseline_without_finite_gradients_is_never_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At zero embeddings the gradient of a deep decoder overflows."""
+    integrate, broken = Paths.integrate, BASELINES.index("zero")
+    paths: list[Paths] = []
+
+    def overflowing(self: Paths, items: np.ndarray, rule: str, steps: int) -> None:
+        integrate(self, items, rule, steps)
+        if self not in paths:
+            paths.append(self)
+        if paths.index(self) == broken:
+            self._scores = [np.full_like(self.scores(i), np.nan) for i in range(len(self._scores))]
+
+    monkeypatch.setattr(Paths, "integrate", overflowing)
+    task = task_for(classifier("bert"), ["the plot never drags", "warm and funny"])
+    for attribution in run("bee", task, n_trials=6, n_steps=5):
+        assert np.isfinite(attribution.scores).all()
+        assert any("no finite numbers: zero." in note for note in attribution.notes)
+        trials = attribution.extras["trials"]
+        assert [one["value"] is None for one in trials] == [place == broken for place in range(6)]
 
 
 def test_a_search_of_the_first_baseline_is_integrated_gradients() -> None:

@@ -1,0 +1,95 @@
+"""Two texts or prompts, each explained by the same model and method: what they share, and what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from engine.metrics.ranking import is_constant, spearman
+from engine.request import Example, Prompt, Request
+from engine.result import Explanation, Provenance, explanation_to_json
+from engine.word_units import AlignedColumn, Unit, align, units_of
+
+FEWEST_SHARED = 3
+"""Shared units below which their order says nothing."""
+
+
+def other_request(request: Request, other: Example, explained: Provenance) -> Request:
+    """The request for another text, of the class that is explained in the first, so that the maps compare."""
+    if isinstance(other, Prompt):  # a class of another prompt has another number
+        return replace(request, example=replace(other, target=explained.target_label), target=None)
+    return replace(request, example=other, target=explained.target)
+
+
+@dataclass(frozen=True, eq=False)
+class TwoTextMaps:
+    """The units of both texts with their scores. `columns`: each unit beside the one that it is aligned with."""
+
+    first: tuple[Unit, ...]
+    second: tuple[Unit, ...]
+    columns: tuple[AlignedColumn, ...]
+
+    @property
+    def shared(self) -> Float[np.ndarray, "2 shared"]:
+        """Scores in both texts of the units that both have, special ones left out."""
+        return shared_scores(self.first, self.second, self.columns)
+
+    @property
+    def agreement(self) -> float | None:
+        """Spearman's rho of the shared units; None where they are too few, or all scores of a text are equal."""
+        shared = self.shared
+        if shared.shape[1] < FEWEST_SHARED or any(is_constant(scores) for scores in shared):
+            return None
+        return spearman(*shared)
+
+
+def two_text_maps(first: Explanation, second: Explanation, texts: tuple[Example, Example], unit: str) -> TwoTextMaps:
+    """The maps of two texts, aligned by what the texts have in common."""
+    units, others = units_of(first, texts[0], unit), units_of(second, texts[1], unit)
+    return TwoTextMaps(units, others, align(units, others))
+
+
+def shared_scores(
+    first: Sequence[Unit], second: Sequence[Unit], columns: Sequence[AlignedColumn]
+) -> Float[np.ndarray, "2 shared"]:
+    """The scores of the units that both texts have, special ones left out."""
+    pairs = [
+        (first[column.parent].score, second[column.child].score)
+        for column in columns
+        if column.kind == "kept" and column.parent is not None and column.child is not None
+        and not first[column.parent].special
+    ]  # fmt: skip
+    return np.array(pairs, dtype=np.float64).reshape(-1, 2).T
+
+
+def two_texts_to_json(code: str, second: Explanation, maps: TwoTextMaps) -> dict[str, Any]:
+    """A column's map of the second text in full, and both maps on aligned units; null where a text lacks the unit."""
+    return {
+        "column": code,
+        **explanation_to_json(second),
+        "units": [_unit_to_json(maps, column) for column in maps.columns if not _is_special(maps, column)],
+        "shared": maps.shared.shape[1],
+        "spearman": maps.agreement,
+    }
+
+
+def _unit_to_json(maps: TwoTextMaps, column: AlignedColumn) -> dict[str, Any]:
+    units = _units_at(maps, column)
+    return {
+        "texts": [None if unit is None else unit.text for unit in units],
+        "scores": [None if unit is None else float(unit.score) for unit in units],
+        "shared": column.kind == "kept",
+    }
+
+
+def _is_special(maps: TwoTextMaps, column: AlignedColumn) -> bool:
+    return any(unit is not None and unit.special for unit in _units_at(maps, column))
+
+
+def _units_at(maps: TwoTextMaps, column: AlignedColumn) -> tuple[Unit | None, Unit | None]:
+    first = None if column.parent is None else maps.first[column.parent]
+    return first, None if column.child is None else maps.second[column.child]
