@@ -209,7 +209,7 @@ class _Search:
             f"Tuned on {metric}: of {len(self.names[i])} baselines {name} is the best, with a value of {value:.4g} by "
             f"{self.params.removal} removal. Judge this map by other metrics."
         )
-        flat = () if attribution.scores.any() else ("All scores are zero, from every baseline.",)
+        flat: tuple[str, ...] = () if attribution.scores.any() else ("All scores are zero, from every baseline.",)
         pairs = list(zip(self.names[i], self.values[i], strict=True))
         if lost := ", ".join(dict.fromkeys(own for own, at in pairs if not np.isfinite(at))):
             flat += (f"Not usable, because the gradients there are no finite numbers: {lost}.",)
