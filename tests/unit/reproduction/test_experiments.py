@@ -176,6 +176,6 @@ def test_the_report_says_what_was_randomized_and_attacked() -> None:
     assert "`engine/reproduction/thesis_sanity.json`" in text
     assert "### On deep T5 rollout ignores the later blocks: holds" in text
     assert "each part randomized 3 times, cascading and independent; methods gradient_l2" in text
-    assert "up to 16 examples, attacked unconstrained and constrained, place embedding, top_k 0.15" in text
+    assert "up to 100 examples, attacked unconstrained and constrained, place embedding, top_k 0.15" in text
     assert "steps 100" in text
     assert "Why: not there." in text

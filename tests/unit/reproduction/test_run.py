@@ -193,6 +193,8 @@ BEFORE_MORE = {
 """Before more examples, and before SMaT had a baseline that gets the held-out examples."""
 BEFORE_MORE_SEEDS = "eb86ef8f4e754065c0c2f8bb7857c9441b8e6a93a441979a09529872ea2bfdb2"
 """Of SMaT, before scores had 15 seeds."""
+BEFORE_MORE_ATTACKS = "0252f4f26c5133c04938de539016d624e96128a0e4a8d9f1b04f74212ff6e711"
+"""Of the sanity checks, before 100 examples were attacked."""
 
 
 @pytest.mark.parametrize(("topic", "digest"), BEFORE.items(), ids=BEFORE)
@@ -204,6 +206,12 @@ def test_the_revision_moved_no_claim(topic: str, digest: str, tmp_path: Path) ->
         plain["seeds"]["normalisations"] = 3
         (tmp_path / "before_more_seeds.json").write_text(json.dumps(plain), encoding="utf-8")
         assert load_declaration(tmp_path / "before_more_seeds.json", topic).digest == BEFORE_MORE_SEEDS
+    if topic == "sanity":
+        plain["revised"], revision = plain["revised"].split(" Revised on 2026-11-29")
+        assert revision.endswith(f"Without this revision the digest is {BEFORE_MORE_ATTACKS}.")
+        plain["settings"]["embedded"]["attack"]["examples"] = 16
+        (tmp_path / "before_more_attacks.json").write_text(json.dumps(plain), encoding="utf-8")
+        assert load_declaration(tmp_path / "before_more_attacks.json", topic).digest == BEFORE_MORE_ATTACKS
     if topic in BEFORE_MORE:
         plain = as_before_more(plain, topic)
         (tmp_path / "before_more.json").write_text(json.dumps(plain), encoding="utf-8")

@@ -48,7 +48,7 @@ def test_every_experiment_is_told_what_was_declared() -> None:
     ]  # fmt: skip
     random, attack = plans["context, T5 sizes, randomization"], plans["nli, architectures, attack"]
     assert (random.examples, random.seeds, random.modes) == (50, 3, MODES)
-    assert (attack.examples, attack.attack["steps"], attack.attack["alpha"]) == (16, 100, 1.0)
+    assert (attack.examples, attack.attack["steps"], attack.attack["alpha"]) == (100, 100, 1.0)
     assert attack.dataset == "nli-generated:sentences=1"
 
 
@@ -67,7 +67,7 @@ def test_fewer_examples_are_fewer_of_each() -> None:
         ]
         for given in (2, 25, 100)
     }
-    assert counts == {2: [2, 2], 25: [25, 8], 100: [100, 32]}
+    assert counts == {2: [2, 4], 25: [25, 50], 100: [100, 200]}
 
 
 def test_one_command_asks_both_topics() -> None:
