@@ -225,6 +225,13 @@ SAFE = {
     ): "numbers",
     ("components/study/items.py", "_describe_preview(design, len(items))"): "numbers and our words",
     ("components/text/results.py", "missing"): "one of three sentences",
+    ("components/compare/controls.py", "f'Compare with another {noun}'"): "a noun of ours",
+    ("components/compare/texts.py", "f'Both {noun}s'"): "a noun of ours",
+    (
+        "components/compare/texts.py",
+        "f'Change the other {noun} above to see how the predictions and maps differ.'",
+    ): "a noun of ours",
+    ("components/compare/texts.py", "f'Type the other {noun} above.'"): "a noun of ours",
     ("components/ablation.py", "words.nothing"): "our words",
 }
 """Texts that need no `escape_label`, and why."""
