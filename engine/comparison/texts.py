@@ -36,7 +36,7 @@ class TwoTextMaps:
     @property
     def shared(self) -> Float[np.ndarray, "2 shared"]:
         """Scores in both texts of the units that both have, special ones left out."""
-        return shared_scores(self.first, self.second, self.columns)
+        return paired_scores(shared_units(self.first, self.second, self.columns))
 
     @property
     def agreement(self) -> float | None:
@@ -53,17 +53,18 @@ def two_text_maps(first: Explanation, second: Explanation, texts: tuple[Example,
     return TwoTextMaps(units, others, align(units, others))
 
 
-def shared_scores(
+def shared_units(
     first: Sequence[Unit], second: Sequence[Unit], columns: Sequence[AlignedColumn]
-) -> Float[np.ndarray, "2 shared"]:
-    """The scores of the units that both texts have, special ones left out."""
-    pairs = [
-        (first[column.parent].score, second[column.child].score)
-        for column in columns
-        if column.kind == "kept" and column.parent is not None and column.child is not None
-        and not first[column.parent].special
-    ]  # fmt: skip
-    return np.array(pairs, dtype=np.float64).reshape(-1, 2).T
+) -> tuple[tuple[Unit, Unit], ...]:
+    """The units that both texts have, as each has them; special ones are left out."""
+    pairs = ((column.parent, column.child) for column in columns if column.kind == "kept")
+    units = ((first[i], second[j]) for i, j in pairs if i is not None and j is not None)
+    return tuple((one, other) for one, other in units if not one.special)
+
+
+def paired_scores(pairs: Sequence[tuple[Unit, Unit]]) -> Float[np.ndarray, "2 shared"]:
+    """The scores of such units in both texts."""
+    return np.array([[one.score, other.score] for one, other in pairs], dtype=np.float64).reshape(-1, 2).T
 
 
 def two_texts_to_json(code: str, second: Explanation, maps: TwoTextMaps) -> dict[str, Any]:

@@ -57,7 +57,7 @@ from engine.reproduction.report import (
     ModelSummary,
     TableRow,
 )
-from engine.reproduction.thesis import FOLDER, PlannedFineTuning, fine_tune
+from engine.reproduction.thesis import FOLDER, PlannedFineTuning, availability, fine_tune
 from engine.scaffold import experiment, presets
 from engine.scaffold.experiment import load_result, scaffold
 from engine.scaffold.explainer_checks import HEAD, LAYER, Plausibility, plausibility
@@ -161,7 +161,7 @@ class SmatQuery(ReproductionQuery):
 
     def pending_fine_tunings(self) -> tuple[PlannedFineTuning, ...]:
         """The fine-tunings of teachers that are not there."""
-        return tuple(one for one in self.fine_tunings() if not _is_model(one.out))
+        return tuple(one for one in self.fine_tunings() if availability(one.out)[0])
 
     @property
     def sizes(self) -> Sizes:
@@ -349,18 +349,7 @@ def _with_seeds(result: ScaffoldResult, seeds: tuple[int, ...]) -> ScaffoldResul
 
 def _teacher_revision(teacher: str) -> str:
     """A hash of the teacher, or why there is none."""
-    try:
-        return catalog.revision(teacher)
-    except ExegesisError as error:
-        return one_line(error)
-
-
-def _is_model(place: str) -> bool:
-    """Whether a finished model is there."""
-    try:
-        return bool(catalog.revision(place))
-    except ExegesisError:
-        return False
+    return "".join(availability(teacher))
 
 
 def _summary(key: StudentsKey, result: ScaffoldResult | str) -> ExperimentSummary:

@@ -206,7 +206,7 @@ class ThesisQuery(ReproductionQuery):
             by_model.setdefault(scale.model(part, task), []).append(part)
         roles = tuple(
             ModelRole(
-                name, tuple(dict.fromkeys(own)), data, locations.model(name), *_availability(locations.model(name))
+                name, tuple(dict.fromkeys(own)), data, locations.model(name), *availability(locations.model(name))
             )
             for name, own in by_model.items()
         )
@@ -345,7 +345,7 @@ def _experiment_name(data: TaskData, family: str, source: Source) -> str:
     return f"{data.key}, {family}" if source == "evaluation" else f"{data.key}, {family}, {source}"
 
 
-def _availability(place: str) -> tuple[str, str]:
+def availability(place: str) -> tuple[str, str]:
     """Why the model is not there, and its revision where it is."""
     try:
         return "", catalog.revision(place)

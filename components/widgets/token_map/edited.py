@@ -20,7 +20,7 @@ from components.numbers import brief, count, percent, plain, plural, points, sig
 from components.prediction import MOST_BARS, prediction_html
 from components.widgets.token_map import TokenMap, class_of, direction, legend_html, modes, tip, tone
 from components.widgets.view_options import DEFAULT_VIEW, SCALES, ViewOptions
-from engine.comparison.texts import FEWEST_SHARED
+from engine.comparison.texts import FEWEST_SHARED, paired_scores, shared_units
 from engine.format import visible_token
 from engine.metrics.ranking import is_constant, spearman
 from engine.registry import Explainer
@@ -54,14 +54,12 @@ class EditedMap:
     @cached_property
     def unchanged(self) -> tuple[tuple[Unit, Unit], ...]:
         """The units that both versions have, special ones left out."""
-        pairs = ((c.parent, c.child) for c in self.columns if c.kind == "kept")
-        units = ((self.before.units[i], self.after.units[j]) for i, j in pairs if i is not None and j is not None)
-        return tuple((old, new) for old, new in units if not old.special)
+        return shared_units(self.before.units, self.after.units, self.columns)
 
     @cached_property
     def scores(self) -> Float[np.ndarray, "2 unchanged"]:
         """Scores of the unchanged units before and after."""
-        return np.array([[old.score, new.score] for old, new in self.unchanged], dtype=np.float64).reshape(-1, 2).T
+        return paired_scores(self.unchanged)
 
 
 def edited_map(
