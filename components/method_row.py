@@ -98,7 +98,7 @@ def token_map(method: Explainer, made: Explanation, example: Example, unit: str)
     )
 
 
-def explained_name(made: Explanation, example: Example) -> str:
+def explained_name(made: Explanation, example: Input) -> str:
     """The explained class; of a prompt the token, with its contrast if it has one."""
     return f"{visible_token(made.provenance.target_label)}{rather_than(example)}"
 

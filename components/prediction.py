@@ -54,7 +54,7 @@ def _prompt_area(request: Request, prompt: Prompt) -> Explanation | None:
     if likely is None:
         return None
     answer = st.empty()
-    draw_token_pickers(likely)
+    draw_token_pickers(likely.labels)
     named = _next_tokens(request, prompt) if prompt.target or prompt.contrast else likely
     probe = None if named is None else _probe(request, "prompt")
     shown = likely if named is None else named

@@ -19,12 +19,12 @@ from components.ablation import TIED, QuestionWords
 from components.compute import explain
 from components.controls import PERSIST
 from components.errors import describe_error, show_error, show_note
-from components.method_row import rather_than
+from components.method_row import explained_name
 from components.numbers import count, hundredths, plural
 from components.palette import browser_theme
 from components.prediction import PROBE
 from components.state import MEASURES, QUESTIONS, PageState
-from engine.format import join_names, visible_token
+from engine.format import join_names
 from engine.lazy import LazyModule
 from engine.metrics.ranking import FeatureScores, average_ranks, is_constant, spearman_of_pairs
 from engine.registry import Explainer
@@ -202,7 +202,7 @@ def _draw_curves(page: QuestionPage, maps: Maps, titles: Mapping[str, str], prob
         show_error(describe_error(error))
         return
     example = page.request(PROBE).example
-    target = visible_token(next(iter(maps.values())).provenance.target_label) + rather_than(example)
+    target = explained_name(next(iter(maps.values())), example)
     _draw_charts(page, curves, titles, target, probe.prediction.regression)
 
 

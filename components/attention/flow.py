@@ -17,6 +17,7 @@ from components.attention.state import FLOW_KEYS, AttentionState, FlowOptions, k
 from components.controls import PERSIST
 from components.errors import describe_error, escape_label, show_error
 from components.export import file_button, png_button
+from components.method_row import explained_name
 from components.prediction import PROBE
 from components.widgets.flow_graph import (
     THRESHOLDS,
@@ -271,9 +272,8 @@ def _map_card(flow_map: FlowMap, reading: HeadReading, example: Input) -> str:
 
 def _token_map(flow_map: FlowMap, reading: HeadReading, example: Example) -> tuple[str, str]:
     explanation = reading.explanation
-    texts = (example.text,) if example.text_pair is None else (example.text, example.text_pair)
     tokens = units(explanation.tokens, flow_map.shares, example)
-    view = TokenMap(tokens, texts, False, explanation.provenance.target_label, explanation.truncated)
+    view = TokenMap(tokens, example.texts, False, explained_name(explanation, example), explanation.truncated)
     return f'<div class="xg-flow-text">{token_map_html(view)}</div>', legend_html(view)
 
 

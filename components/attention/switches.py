@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from html import escape
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -33,14 +32,19 @@ from components.widgets.patch_map import (
     picture_style,
     use_picture_styles,
 )
-from components.widgets.token_map.edited import edited_map, edited_map_html, predictions_html
+from components.widgets.token_map.edited import (
+    edited_map,
+    edited_map_html,
+    explained_noun,
+    predictions_html,
+    same_html,
+)
 from components.widgets.view_options import ViewOptions
 from engine.explain import key_of
-from engine.format import visible_token
 from engine.heads.readings import HeadReading
 from engine.metrics.ranking import spearman
 from engine.registry import Explainer, all_explainers
-from engine.request import LARGEST_SCALE, PLAIN, SWITCHED_OFF, Example, HeadScales, Picture
+from engine.request import LARGEST_SCALE, PLAIN, SWITCHED_OFF, Example, HeadScales, Input, Picture
 from engine.result import Explanation
 from engine.vision.picture import read_view
 
@@ -186,13 +190,15 @@ def _comparison(state: AttentionState) -> None:
         return
     before, after = probes
     target = before.provenance.target
-    st.html(predictions_html(before.prediction, after.prediction, target, SIDES, MOST_CLASSES))
+    assert state.input is not None
+    noun = explained_noun(state.input)
+    st.html(predictions_html(before.prediction, after.prediction, target, SIDES, MOST_CLASSES, noun))
     methods = all_explainers(state.kind)
     method = methods[_method_control(state, methods)]
     maps = _explain_both(state, method.id, method.title, st.empty())
     if maps is None:
         return
-    st.html(how_to_read_html(maps[0]))
+    st.html(how_to_read_html(maps[0], state.input))
     if isinstance(state.input, Example):
         st.html(edited_map_html(edited_map(method, *maps, state.input, state.input, "token")))
     elif isinstance(state.input, Picture):
@@ -247,14 +253,11 @@ def _pin(name: str, pins: Pins) -> None:
     st.session_state[name] = list(pins)
 
 
-def how_to_read_html(explanation: Explanation) -> str:
+def how_to_read_html(explanation: Explanation, example: Input) -> str:
     """The meaning of the two maps, in words."""
-    label = f"<bdi>{escape(visible_token(explanation.provenance.target_label))}</bdi>"
-    regression = explanation.prediction.regression
-    same = f"the score {label}" if regression else f"the same class, {label}, even where another is predicted"
     return (
-        f'<div class="xg"><p class="xg-small">Both maps explain {same}, on one scale. ρ is the rank correlation of '
-        "their scores: +1 is the same order, 0 is no relation.</p></div>"
+        f'<div class="xg"><p class="xg-small">Both maps explain {same_html(explanation, example)}, on one scale. '
+        "ρ is the rank correlation of their scores: +1 is the same order, 0 is no relation.</p></div>"
     )
 
 

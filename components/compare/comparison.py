@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from components.compare.state import LETTERS, CompareState, CompareViewOptions
+from components.method_row import explained_name
 from components.numbers import percent, signed
 from components.widgets.view_options import ViewOptions
 from engine.comparison.agreement import (
@@ -73,10 +74,6 @@ class ColumnMap:
     def signed(self) -> bool:
         return self.explanation is not None and self.method.is_signed(self.explanation.provenance.params)
 
-    @property
-    def target(self) -> str:
-        return "" if self.explanation is None else self.explanation.provenance.target_label
-
 
 @dataclass(frozen=True)
 class RankedPair:
@@ -117,6 +114,12 @@ class Comparison:
     def unit(self) -> str:
         """The name of a part."""
         return self.view.unit if self.state.kind == "text" else "patch"
+
+    def target(self, column: ColumnMap) -> str:
+        """What the column's map explains, by name; empty where there is no map."""
+        if column.explanation is None or self.state.input is None:
+            return ""
+        return explained_name(column.explanation, self.state.input)
 
     @property
     def explained(self) -> tuple[ColumnMap, ...]:

@@ -40,6 +40,7 @@ from components.inputs import picture_choice, text_choice
 from components.inputs.choices import CHOICES, Opened
 from components.inputs.datasets import OpenTexts, label_models, sort_by_task
 from components.inputs.imported_maps import methods_for_input
+from components.inputs.next_token import draw_token_pickers
 from components.prediction import PREDICTED, PROBE
 from components.state import MODEL_HELP, renew_models
 from components.widgets.patch_map import MOST_OPACITY
@@ -49,6 +50,7 @@ from engine.models.summary import fitting_model
 from engine.next_token import is_causal
 from engine.params import from_mapping
 from engine.registry import Explainer
+from engine.request import Prompt
 
 ADD = "Add a column"
 FULL_HELP = f"At most {MOST} columns: remove one first."
@@ -266,7 +268,10 @@ def view_controls(state: CompareState, source: Opened, line: DeltaGenerator) -> 
         return
     with options:
         CHOICES[kind].draw_options(source)
-        _class_control(state, remembered_labels(kind))
+        if isinstance(state.input, Prompt):
+            draw_token_pickers(remembered_labels(kind))
+        else:
+            _class_control(state, remembered_labels(kind))
         _choice(kind, "Show", "shown", SHOWN, SHOWN_TITLES, SHOWN_HELP)
         if kind == "text":
             _choice(kind, "Unit", "unit", UNITS, UNIT_TITLES, UNIT_HELP)

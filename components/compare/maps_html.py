@@ -79,7 +79,7 @@ def head_html(comparison: Comparison, column: ColumnMap) -> str:
     prediction = column.explanation.prediction
     lines.append(f'<p class="xg-small"><bdi class="xg-answer">{escape(prediction_text(prediction))}</bdi></p>')
     if not prediction.regression:
-        lines.append(f'<p class="xg-small">explains <bdi>{escape(column.target)}</bdi></p>')
+        lines.append(f'<p class="xg-small">explains <bdi>{escape(comparison.target(column))}</bdi></p>')
     return "".join(
         [
             *lines,
@@ -130,7 +130,9 @@ def token_map_of(comparison: Comparison, column: ColumnMap) -> TokenMap:
     )
     cut = 0 if column.explanation is None else column.explanation.truncated
     sign = column.signed or comparison.is_relative
-    return TokenMap(units, texts, sign, column.target, cut, look=comparison.map_view, end=comparison.scale_end)
+    return TokenMap(
+        units, texts, sign, comparison.target(column), cut, look=comparison.map_view, end=comparison.scale_end
+    )
 
 
 def move_words(moved: int | float) -> str:
@@ -353,7 +355,11 @@ def patch_map_of(comparison: Comparison, column: ColumnMap) -> PatchMap:
         raise ValueError(f"column {column.letter}: has no map of patches")
     scores = np.nan_to_num(comparison.scores(column)).reshape(comparison.maps.grid)
     return PatchMap(
-        scores, column.signed or comparison.is_relative, column.target, comparison.map_view, comparison.scale_end
+        scores,
+        column.signed or comparison.is_relative,
+        comparison.target(column),
+        comparison.map_view,
+        comparison.scale_end,
     )
 
 

@@ -30,7 +30,7 @@ from engine.comparison.plan import MOST, ModelMethodPair, read_pair
 from engine.errors import UsageError, unknown
 from engine.metrics.agreement import TOP_PERCENT
 from engine.params import option
-from engine.request import Example, Input
+from engine.request import Example, Input, Prompt
 
 UNITS = ("word", "token", "sentence", "turn")
 SHOWN = ("scores", "difference", "moves")
@@ -205,13 +205,15 @@ def load(kind: str, models: list[str]) -> tuple[CompareState, Opened, list[str]]
 def from_widgets(loaded: CompareState, source: Opened) -> CompareState:
     """The state that the controls now show; what is not drawn stays as it was loaded."""
     session = SESSIONS[loaded.kind]
-    seed = session.value("seed")
+    seed, focus = session.value("seed"), CHOICES[loaded.kind].controls(source)
+    # A prompt names its token itself.
+    target = None if isinstance(focus.input, Prompt) else session.value("target") or None
     return dataclasses.replace(
         loaded,
-        focus=CHOICES[loaded.kind].controls(source),
+        focus=focus,
         columns=_pairs(session.value("columns") or [], loaded.kind),
         reference=next(iter(_pairs([session.value("reference") or ""], loaded.kind)), None),
-        target=session.value("target") or None,
+        target=target,
         seed=loaded.seed if seed is None else int(seed),
         view=session.read_record(VIEW, loaded.view),
         open_sections=tuple(name for name in SECTIONS if session.value(f"open.{name}")),

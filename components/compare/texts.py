@@ -11,10 +11,10 @@ from streamlit.delta_generator import DeltaGenerator
 
 from components.compare.comparison import ColumnMap, Comparison, OtherMap
 from components.errors import show_note
-from components.method_row import Placeholder, explained_name, placeholder_html
+from components.method_row import Placeholder, placeholder_html
 from components.progress import MethodPlace, fill_places
 from components.styles import use_sheet
-from components.widgets.token_map.edited import edited_map, edited_map_html, predictions_html
+from components.widgets.token_map.edited import edited_map, edited_map_html, explained_noun, predictions_html
 from engine.comparison.texts import other_request
 from engine.request import Example, Prompt
 from engine.result import Explanation
@@ -106,7 +106,7 @@ def two_predictions_html(comparison: Comparison) -> Iterator[str]:
         names = (f"{one.column.model}, {NAMES[0]}", NAMES[1])
         yield predictions_html(
             first.prediction, one.explanation.prediction, first.provenance.target,
-            (escape(names[0]), names[1]),
+            (escape(names[0]), names[1]), noun=explained_noun(_other(comparison)),
         )  # fmt: skip
 
 
@@ -118,8 +118,8 @@ def row_html(comparison: Comparison, one: OtherMap) -> str:
     view = edited_map(
         one.column.method, _first(one), one.explanation, state.input, other, state.view.unit, comparison.map_view
     )
-    label = explained_name(_first(one), state.input)
-    return edited_map_html(replace(view, title=f"{one.column.name}, for {label}", names=NAMES))
+    title = f"{one.column.name}, for {comparison.target(one.column)}"
+    return edited_map_html(replace(view, title=title, names=NAMES))
 
 
 def texts_html(comparison: Comparison) -> str:

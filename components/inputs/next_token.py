@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 
 import streamlit as st
@@ -62,9 +63,9 @@ def name_html(label: str) -> str:
     return f"<bdi>{escape(visible_token(label))}</bdi>"
 
 
-def draw_token_pickers(tokens: NextTokens) -> None:
-    """Draw the choice of the explained token and of its contrast, among the most probable ones or typed."""
-    likely = [label for label in tokens.labels if label != OTHERS]
+def draw_token_pickers(labels: Iterable[str]) -> None:
+    """Draw the choice of the explained token and of its contrast, among these or typed."""
+    likely = [label for label in labels if label != OTHERS]
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         for name, (label, none, help) in LABELS.items():
             _draw_picker(name, label, none, help, likely)

@@ -37,7 +37,13 @@ from components.questions import QuestionPage, draw_map_summary, question_sectio
 from components.styles import use_sheet
 from components.text.state import TextState, key, pinned_names, put, value
 from components.widgets.token_map import TokenMap
-from components.widgets.token_map.edited import edited_map, edited_map_html, how_to_read_html, predictions_html
+from components.widgets.token_map.edited import (
+    edited_map,
+    edited_map_html,
+    explained_noun,
+    how_to_read_html,
+    predictions_html,
+)
 from engine.comparison.texts import other_request
 from engine.format import shorten
 from engine.registry import Explainer
@@ -246,7 +252,7 @@ def draw_edit(
         return
     use_sheet("questions")
     parent = explain(state.request(PROBE)).provenance
-    st.html(predictions_html(probe.prediction, edited.prediction, parent.target))
+    st.html(predictions_html(probe.prediction, edited.prediction, parent.target, noun=explained_noun(child)))
     if isinstance(child, Prompt) and child.contrast is not None:
         st.caption("The probabilities are those of the two tokens relative to each other.")
     for note in edited.notes:
@@ -372,7 +378,7 @@ def _draw_maps(
     methods: Mapping[str, Explainer],
     explanations: Mapping[str, Explanation],
 ) -> None:
-    st.html(how_to_read_html(next(iter(explanations.values())), state.unit))
+    st.html(how_to_read_html(next(iter(explanations.values())), child, state.unit))
     progress, rows = st.empty(), st.container(gap=None, key="edited_rows")
     places = [MethodPlace(methods[id], _edit_request(state, id, child, parent), rows.empty()) for id in explanations]
 

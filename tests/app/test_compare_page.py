@@ -18,7 +18,11 @@ from components.compare import export
 from components.compare.comparison import Comparison
 from components.compare.export import cite_html, command, comparison_html, comparison_json, matrix_csv, scores_csv
 from components.compare.state import SESSIONS, key
+from components.inputs import text_choice
 from engine import jobs
+from engine.format import visible_token
+from engine.next_token import next_tokens
+from engine.request import Prompt
 from tests.alerts import errors
 from tests.app.heads_page import SECONDS, link_of
 from tests.app.options import open_options
@@ -311,3 +315,18 @@ def test_two_prompts_of_one_model_are_compared_with_one_column(tmp_path: Path) -
 
 def test_an_empty_other_text_asks_for_one(two: list[str]) -> None:
     assert any("Type the other text above." in one.value for one in opened(two, other=" ").info)
+
+
+def test_a_typed_prompt_has_the_choice_of_its_token_and_of_a_contrast(tmp_path: Path) -> None:
+    model = str(save_causal("llama", tmp_path / "causal"))
+    likely = next_tokens(model, Prompt("The film was good.")).labels
+    page = opened([f"gradient_x_input@{model}"], model=model, text="The film was good.")
+    open_options(page, key("text", "options"))
+    assert "Explained class" not in [one.label for one in page.selectbox]
+    target, contrast = (text_choice.key(name) for name in text_choice.TOKENS)
+    assert len(page.selectbox(target).options) == len(likely), "one for none, and no other tokens"
+    page.selectbox(target).set_value(likely[1]).run()
+    page.selectbox(contrast).set_value(likely[0]).run()
+    assert not errors(page)
+    assert (link_of(page)["target_token"], link_of(page)["contrast"]) == (likely[1], likely[0])
+    assert f"{visible_token(likely[1])} rather than {visible_token(likely[0])}" in board(page)

@@ -149,7 +149,7 @@ def test_an_edit_keeps_the_explained_token(model: str, opened: Callable[..., App
     second = next_tokens(model, Prompt(TEXT)).labels[1]
     page = opened(target_token=second, edit="The film was bad. It was not good.")
     assert not errors(page)
-    assert f"the same class, <bdi>{second}</bdi>" in unescape(html_of(page))
+    assert f"the same token, <bdi>{second}</bdi>" in unescape(html_of(page))
     assert "percentage points" in html_of(page)
 
 

@@ -15,7 +15,7 @@ from html import escape
 import numpy as np
 from jaxtyping import Float
 
-from components.method_row import token_map
+from components.method_row import explained_name, token_map
 from components.numbers import brief, count, percent, plain, plural, points, signed
 from components.prediction import MOST_BARS, prediction_html
 from components.widgets.token_map import TokenMap, class_of, direction, legend_html, modes, tip, tone
@@ -24,13 +24,19 @@ from engine.comparison.texts import FEWEST_SHARED, paired_scores, shared_units
 from engine.format import visible_token
 from engine.metrics.ranking import is_constant, spearman
 from engine.registry import Explainer
-from engine.request import Example
-from engine.result import OTHERS, Explanation, Prediction
+from engine.request import Example, Input, Prompt
+from engine.result import Explanation, Prediction
 from engine.word_units import UNITS, AlignedColumn, Unit, align
 
 BEFORE_AFTER = ("before", "after")
 """Names of the lines of an edit."""
 NONE = "<i>–</i>"
+LIKELIEST = {
+    "class": "The predicted class",
+    "token": "The most probable token",
+    "contrast": "The more probable of the two tokens",
+}
+"""The names of a prediction's answer, by what is explained (`explained_noun`)."""
 
 
 @dataclass(frozen=True)
@@ -116,17 +122,20 @@ def predictions_html(
     target: int,
     names: tuple[str, str] = ("before", "after the edit"),
     most: int = MOST_BARS,
+    noun: str = "class",
 ) -> str:
     """Both predictions side by side, `most` classes each, then the change of the explained class in words.
 
-    Two prompts have classes of their own, among them the explained token.
+    Two prompts have classes of their own, among them the explained token. `noun`: of what is explained.
     """
     like = before if before.labels == after.labels else None
     sides = "".join(
         f'<div><p class="xg-small">{name}</p>{prediction_html(one, place_of(before, target, one), like, most)}</div>'
         for name, one in zip(names, (before, after), strict=True)
     )
-    return f'<div class="xg"><div class="xg-beside">{sides}</div><p>{change_html(before, after, target)}</p></div>'
+    return (
+        f'<div class="xg"><div class="xg-beside">{sides}</div><p>{change_html(before, after, target, noun)}</p></div>'
+    )
 
 
 def place_of(before: Prediction, target: int, prediction: Prediction) -> int:
@@ -135,7 +144,7 @@ def place_of(before: Prediction, target: int, prediction: Prediction) -> int:
     return target if same else prediction.labels.index(before.labels[target])
 
 
-def change_html(before: Prediction, after: Prediction, target: int) -> str:
+def change_html(before: Prediction, after: Prediction, target: int, noun: str = "class") -> str:
     """The explained class before and after, and whether another class is predicted."""
     name = f"<bdi>{escape(visible_token(before.labels[target]))}</bdi>"
     old, new = before.probabilities[target], after.probabilities[place_of(before, target, after)]
@@ -143,24 +152,35 @@ def change_html(before: Prediction, after: Prediction, target: int) -> str:
         return f"The score {name} goes from {signed(old)} to {signed(new)}, by <b>{signed(new - old)}</b>."
     moved = f"{name}: {escape(percent(old))} → {escape(percent(new))}, <b>{points(new - old)} percentage points</b>."
     labels = [f"<bdi>{escape(visible_token(prediction.label))}</bdi>" for prediction in (before, after)]
-    predicted = "The most probable token" if before.labels[-1] == OTHERS else "The predicted class"
     if before.index == after.index if before.labels == after.labels else before.label == after.label:
-        return f"{moved} {predicted} stays {labels[0]}."
-    return f"{moved} <b>{predicted} changes from {' to '.join(labels)}.</b>"
+        return f"{moved} {LIKELIEST[noun]} stays {labels[0]}."
+    return f"{moved} <b>{LIKELIEST[noun]} changes from {' to '.join(labels)}.</b>"
 
 
-def how_to_read_html(explanation: Explanation, unit: str) -> str:
+def explained_noun(example: Input) -> str:
+    """The noun for what maps of the input explain."""
+    if not isinstance(example, Prompt):
+        return "class"
+    return "token" if example.contrast is None else "contrast"
+
+
+def same_html(explanation: Explanation, example: Input) -> str:
+    """What both of two maps explain, in words."""
+    label = f"<bdi>{escape(explained_name(explanation, example))}</bdi>"
+    if explanation.prediction.regression:
+        return f"the score {label}"
+    noun = explained_noun(example)
+    otherwise = {"class": ", even where another is predicted", "token": ", even where another is more probable"}
+    return f"the same {noun}, {label}{otherwise.get(noun, '')}"
+
+
+def how_to_read_html(explanation: Explanation, example: Input, unit: str) -> str:
     """An explanation of the rows below."""
-    label = f"<bdi>{escape(visible_token(explanation.provenance.target_label))}</bdi>"
-    same = (
-        f"the score {label}"
-        if explanation.prediction.regression
-        else f"the same class, {label}, even where another is predicted"
-    )
     return (
         f'<div class="xg"><p class="xg-small">Each column has the {unit} before the edit above the {unit} after it; '
-        f"frames mark what changed. Both maps explain {same}, so they can be compared. ρ is the rank correlation of "
-        f"the scores of unchanged {plural(unit)}: +1 is the same order, 0 no relation.</p></div>"
+        f"frames mark what changed. Both maps explain {same_html(explanation, example)}, so they can be compared. "
+        f"ρ is the rank correlation of the scores of unchanged {plural(unit)}: +1 is the same order, 0 no relation."
+        "</p></div>"
     )
 
 

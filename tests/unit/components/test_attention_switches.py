@@ -103,5 +103,5 @@ def test_a_regression_head_has_a_score() -> None:
 
 
 def test_the_class_is_named_and_escaped() -> None:
-    html = how_to_read_html(explanation(TEXT, OLD, labels=("no", "<yes>")))
+    html = how_to_read_html(explanation(TEXT, OLD, labels=("no", "<yes>")), TEXT)
     assert "the same class, <bdi>&lt;yes&gt;</bdi>, even where another is predicted" in html

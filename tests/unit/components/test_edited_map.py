@@ -20,7 +20,7 @@ from components.widgets.token_map.edited import (
 )
 from components.widgets.view_options import ViewOptions
 from engine.registry import explainer
-from engine.request import Example
+from engine.request import Example, Prompt
 from engine.result import Prediction
 from tests.unit.components.making import explanation
 from tests.unit.components.test_token_map import HARD, Reader
@@ -146,6 +146,7 @@ def test_the_change_of_the_prediction_in_words() -> None:
     stays, turns = change_html(two(0.9), two(0.6), 1), change_html(two(0.9), two(0.0001), 1)
     assert "90.0% → 60.0%, <b>\u221230.0 percentage points</b>" in stays
     assert "The predicted class stays <bdi>positive</bdi>." in stays
+    assert "The more probable of the two tokens stays <bdi>" in change_html(two(0.9), two(0.6), 1, "contrast")
     assert "→ &lt;\u00a00.1%" in turns
     assert "The predicted class changes from <bdi>positive</bdi> to <bdi>negative</bdi>." in turns
 
@@ -162,4 +163,10 @@ def test_both_predictions_have_their_classes_in_one_order() -> None:
 
 def test_it_is_said_which_class_both_maps_explain() -> None:
     made = explanation(Example("a b"), labels=("bad", "<good>"))
-    assert "the same class, <bdi>&lt;good&gt;</bdi>, even where another is predicted" in how_to_read_html(made, "word")
+    html = how_to_read_html(made, Example("a b"), "word")
+    assert "the same class, <bdi>&lt;good&gt;</bdi>, even where another is predicted" in html
+    assert "the same token, <bdi>&lt;good&gt;</bdi>, even where another is" in how_to_read_html(
+        made, Prompt("a"), "word"
+    )
+    contrast = Prompt("a b", target=" good", contrast=" bad")
+    assert "the same contrast, <bdi>&lt;good&gt; rather than ·bad</bdi>, so" in how_to_read_html(made, contrast, "word")
