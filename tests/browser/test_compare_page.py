@@ -74,3 +74,23 @@ def test_columns_are_compared_and_disputed_examples_are_found(
     alone = open_page(file.as_uri(), scheme=scheme)
     expect(alone.get_by_role("heading", name="Models and methods compared")).to_be_visible()
     assert alone.locator("script").count() == 0
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_another_text_is_typed_and_its_maps_stand_below_those_of_the_first(
+    scheme: Scheme, width: int, server: Server, address: Callable[[Server], str], open_page: Open
+) -> None:
+    page = open_page(address(server), scheme=scheme, width=width)
+    expect(page.get_by_role("region", name=LABEL)).to_be_visible(timeout=TIMEOUT_MS)
+    page.get_by_text("Compare with another text").click()
+    other = page.get_by_label("Other text", exact=True)
+    expect(other).to_have_value(str(REVIEWS[3]["text"]), timeout=TIMEOUT_MS)
+    other.fill(f"{REVIEWS[3]['text']} yes")
+    other.press("Control+Enter")
+    expect(page.get_by_role("heading", name="Both texts")).to_be_visible(timeout=TIMEOUT_MS)
+    for column in ("Gradient L2", "Occlusion"):
+        expect(page.get_by_role("paragraph").filter(has_text=column).filter(has_text=", for ")).to_be_visible(
+            timeout=TIMEOUT_MS
+        )
+    expect(page.get_by_text("percentage points")).to_have_count(2, timeout=TIMEOUT_MS)
+    assert fits(page)
