@@ -116,19 +116,21 @@ SMALL_MODEL_RATES: dict[str, Any] = {"inner_rate": 0.1, "held_out": 200}
 validation examples (docs/scaffold.md)."""
 
 MORE_SEEDS = (*SEEDS, *range(100, 110))
-"""Where students differ too much for five seeds to tell settings apart."""
+"""Students differ too much for five seeds to tell settings apart."""
 
 OPENING_PLANS: Mapping[str, ScaffoldPlan] = {
     "text": ScaffoldPlan(
         "bert-reviews",
         "reviews-generated",
         train_sizes=(250, 500, 1000),
+        seeds=MORE_SEEDS,
         recipe=Recipe(**SMALL_MODEL_RATES, outer_rate=0.02, epochs=12, validation=300, test=500),
     ),
     "image": ScaffoldPlan(
         "scenes-vit",
         "scenes",
         train_sizes=(400,),
+        seeds=MORE_SEEDS,
         recipe=Recipe(**SMALL_MODEL_RATES, epochs=12, patience=4, validation=200, test=400),
     ),
     "regression": ScaffoldPlan(

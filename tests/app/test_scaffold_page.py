@@ -193,7 +193,7 @@ def test_what_cannot_be_taught_is_told_and_can_be_tried_again(
     ("query", "told"),
     [
         ({"sizes": "a"}, "Train sizes: 'a' is not a whole number"),
-        ({"seeds": "1,1"}, "Seeds: 1 appears more than once. Still using 0,9,11,30,69."),
+        ({"seeds": "1,1"}, "Seeds: 1 appears more than once. Still using 0,9,11,30,69,"),
         ({"setting": ""}, "settings: must be one or more"),
         ({"model": "nowhere"}, "unknown name 'nowhere'"),
         ({"data": "nowhere"}, "nowhere"),
