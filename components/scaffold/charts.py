@@ -22,7 +22,7 @@ from components.charts.frame import (
     style_chart,
 )
 from components.numbers import count, fixed, plain
-from components.palette import PALETTES, Theme
+from components.palette import CHART_COLORS, PALETTES, Theme
 from components.scaffold.state import MEASURES, SETTING_TITLES
 from engine.experiments.options import RANDOM
 from engine.format import join_names
@@ -296,10 +296,15 @@ def lines_of(
 
 
 def curves_chart(lines: Sequence[CurveLine], measure: str, metric: str, theme: Theme) -> alt.LayerChart:
-    """Draw one line per seed, dashed while in training, with a larger point at the pass used."""
+    """Draw one line per seed, dashed while in training, with a larger point at the pass used.
+
+    More lines than there are colors share one; the tooltip tells their seeds.
+    """
     if not lines:
         return _blank(NO_PASS, theme)
     seeds = [str(line.seed) for line in lines]
+    colors = CHART_COLORS[theme]
+    colored = len(lines) <= len(colors)
     legend = line_legend(alt.ExprRef(SEED_COLUMNS), 120)
     legend.title, legend.titleColor, legend.titleFontWeight = "Seed", PALETTES[theme].muted, "normal"
     table = curves_data(lines, measure)
@@ -308,15 +313,19 @@ def curves_chart(lines: Sequence[CurveLine], measure: str, metric: str, theme: T
     base = alt.Chart(table).encode(
         x=alt.X("pass:Q", title="Pass", axis=alt.Axis(tickMinStep=1, format="d"), scale=alt.Scale(nice=False)),
         y=alt.Y("value:Q", title=measure_title(measure, metric), scale=scale),
-        color=alt.Color("seed:N", sort=seeds, scale=alt.Scale(domain=seeds), legend=legend),
+        color=alt.Color("seed:N", sort=seeds, scale=alt.Scale(domain=seeds), legend=legend)
+        if colored
+        else alt.value(colors[0]),
+        detail="seed:N",
     )
     dash = alt.StrokeDash("state:N", scale=alt.Scale(domain=list(STATES), range=[SOLID, DASHED]), legend=None)
     size = alt.Size("kept:N", scale=alt.Scale(domain=["no", "yes"], range=[PASS_POINT, BEST]), legend=None)
     titles = {"seed": "seed", "pass": "pass", "shown": MEASURES[measure].lower(), "state": "student", "kept": "used"}
     tips = [alt.Tooltip(f"{column}:N", title=title) for column, title in titles.items()]
     points = base.mark_point(filled=True, opacity=1).encode(size=size, tooltip=tips)
-    layers = [base.mark_line(strokeWidth=1.8).encode(strokeDash=dash), points]
-    return style_chart(alt.LayerChart(layer=layers), CURVES_HEIGHT + FOOT + 2 * LEGEND_ROW, theme)
+    line = base.mark_line(strokeWidth=1.8) if colored else base.mark_line(strokeWidth=1.2, opacity=FAINT)
+    height = CURVES_HEIGHT + FOOT + (2 * LEGEND_ROW if colored else 0)
+    return style_chart(alt.LayerChart(layer=[line.encode(strokeDash=dash), points]), height, theme)
 
 
 def curves_data(lines: Sequence[CurveLine], measure: str) -> pd.DataFrame:

@@ -44,7 +44,10 @@ MARKS = (
 )
 FEW = "With fewer than three seeds, quartiles are unreliable: treat the marks as hints."
 SOURCE = "SMaT, tables 1, 3 and 5."
-CURVES = "Each line is one student, over its passes through the training examples. The large point is the pass used."
+CURVES = (
+    "Each line is one student, over its passes through the training examples. The large point is the pass used. "
+    "Point at a line for its seed."
+)
 MEASURE_HELP = (
     "Simulability on the validation examples decides when training stops and which pass is used. The student's loss is "
     "the mean over a pass; with explanations it includes the distance between the student's attention and the "

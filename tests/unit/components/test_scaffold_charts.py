@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from components.palette import CHART_COLORS
 from components.scaffold.charts import (
     LEAST_SPAN,
     NO_VALUE,
     NOT_YET,
     NOTHING,
+    CurveLine,
     against,
     answer_html,
     answer_sentences,
@@ -164,7 +166,18 @@ def test_curves_have_a_line_a_seed_and_a_student_under_way_is_dashed() -> None:
     assert len(passes_table(lines)) == 2 * PASSES + 2
     spec = curves_chart(lines, "outer", "accuracy", "dark").to_dict()
     assert spec["layer"][0]["encoding"]["y"]["title"] == "Explainer's outer loss (nats)"
+    assert spec["layer"][0]["encoding"]["color"]["field"] == "seed"
     assert "No pass has a value" in str(curves_chart([], "loss", "pearson", "light").to_dict())
+
+
+def test_more_curves_than_colors_share_one() -> None:
+    passes = (TrainingPass(0, 0.9, 0.4, 0.5), TrainingPass(1, 0.8, 0.3, 0.55))
+    lines = [CurveLine(seed, passes, 1, False) for seed in range(9)]
+    encoding = curves_chart(lines, "validation", "accuracy", "light").to_dict()["layer"][0]["encoding"]
+    assert encoding["color"] == {"value": CHART_COLORS["light"][0]}
+    assert encoding["detail"]["field"] == "seed", "they are still lines of their own"
+    eight = curves_chart(lines[:8], "validation", "accuracy", "light").to_dict()["layer"][0]["encoding"]
+    assert eight["color"]["scale"]["domain"] == [str(seed) for seed in range(8)]
 
 
 def test_the_cost_is_told_by_what_finished_students_took() -> None:
