@@ -136,8 +136,8 @@ def attention_panel(state: AttentionState, options: DeltaGenerator | None) -> No
             _view_controls(state.kind, reading)
     place, pending = st.empty(), is_pending(state)
     scores = None if pending else await_scores(state, reading, place)
-    if scores is not None:
-        answer.html(answer_html(scores, state.board, reading))
+    if scores is not None and state.input is not None:
+        answer.html(answer_html(scores, state.board, reading, state.input))
     board_panel(state, reading, scores)
     agreement_section(state, reading, scores)
     switch_section(state, reading, scores)

@@ -16,6 +16,7 @@ from components.attention.state import BOARD_KEYS, AttentionState, key
 from components.compute import Tick, explain, is_cached, is_stopped, run_cached
 from components.controls import PERSIST
 from components.inputs.choices import CHOICES
+from components.method_row import explained_name
 from components.numbers import count, plain, plural, signed
 from components.prediction import PROBE
 from components.progress import run_with_progress
@@ -34,13 +35,12 @@ from components.widgets.attention_board import (
 )
 from engine.errors import ExegesisError
 from engine.explain import key_of
-from engine.format import visible_token
 from engine.heads.readings import HeadAblation, HeadReading, read_heads, reading_key, switch_off_each, switching_key
 from engine.heads.scores import AGREEMENT, AGREES, IMPORTANCE, OFF, SCORES, PerHead, agreement_with
 from engine.input_kinds import INPUT_KINDS
 from engine.metrics.ranking import rho_limit
 from engine.registry import explainer
-from engine.request import Request
+from engine.request import Input, Request
 from engine.result import Explanation
 from engine.store import result_store
 
@@ -182,7 +182,7 @@ def _build_score_map(id: str, values: PerHead, more: str = "", unit: str | None 
     return HeadScoreMap(id, score.title, unit or score.unit, score.signed, values, words, score.citation)
 
 
-def answer_html(scores: HeadScoreMap, options: BoardOptions, reading: HeadReading) -> str:
+def answer_html(scores: HeadScoreMap, options: BoardOptions, reading: HeadReading, example: Input) -> str:
     """One sentence: which visible head has the largest score, and how it compares with the others. Escaped."""
     layers, heads = reading.slope.shape
     rows, columns = visible_numbers(options.layers, layers), visible_numbers(options.heads, heads)
@@ -191,8 +191,7 @@ def answer_html(scores: HeadScoreMap, options: BoardOptions, reading: HeadReadin
     if not len(sizes) or not sizes.max():
         return f'<div class="xg"><p>No head differs from the others: {escape(scores.title)} is 0 or missing.</p></div>'
     head = strongest_head(scores, options, layers, heads)
-    value, explained = float(scores.values[head]), visible_token(reading.explanation.provenance.target_label)
-    label = f"<i>{escape(explained)}</i>"
+    value, label = float(scores.values[head]), f"<i>{escape(explained_name(reading.explanation, example))}</i>"
     name = f"Layer {head[0]}, head {head[1]}"
     if scores.id == IMPORTANCE:
         text = f"{name} matters most for {label}: importance {plain(value)} {scores.unit}"

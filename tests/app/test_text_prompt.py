@@ -16,6 +16,7 @@ from components.inputs import next_token, text_choice
 from components.text.state import key
 from engine.data.datasets import load
 from engine.errors import ExegesisError
+from engine.format import visible_token
 from engine.models import fetched
 from engine.next_token import next_tokens
 from engine.progress import Report
@@ -174,7 +175,9 @@ def test_the_attention_page_has_the_prompt_and_its_tokens(model: str, opened: Ca
     page = opened("attention", input="text", target_token=second, contrast=first, open="switch", switched="0.1x0")
     assert not errors(page)
     assert [page.selectbox(one).value for one in (TARGET, CONTRAST)] == [second, first]
-    assert "without that head" in html_of(page).lower() or "0.1" in html_of(page)
+    shown = unescape(html_of(page))
+    assert f"matters most for <i>{visible_token(second)} rather than {visible_token(first)}</i>" in shown
+    assert "The more probable of the two tokens" in shown, "with the head switched off"
 
 
 def test_a_data_set_of_prompts_is_offered_and_sets_both_tokens(opened: Callable[..., AppTest], model: str) -> None:

@@ -50,7 +50,7 @@ def score_map(id: str, values: list[list[float]]) -> HeadScoreMap:
 
 
 def answer(id: str, values: list[list[float]], **options: object) -> str:
-    return answer_html(score_map(id, values), replace(BoardOptions(), **options), attending())  # type: ignore[arg-type]
+    return answer_html(score_map(id, values), replace(BoardOptions(), **options), attending(), EXAMPLE)  # type: ignore[arg-type]
 
 
 def test_the_answer_names_the_head_with_the_largest_score_and_compares_it_with_the_median() -> None:
