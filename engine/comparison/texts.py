@@ -63,7 +63,7 @@ def shared_units(
 
 
 def paired_scores(pairs: Sequence[tuple[Unit, Unit]]) -> Float[np.ndarray, "2 shared"]:
-    """The scores of such units in both texts."""
+    """The scores of both units of each pair, one row for each text."""
     return np.array([[one.score, other.score] for one, other in pairs], dtype=np.float64).reshape(-1, 2).T
 
 
