@@ -40,8 +40,3 @@ def choose_first(page: Page, label: str) -> None:
     page.evaluate(PAINTED)
     box.click()
     page.get_by_role("option").first.click()
-
-
-def fits(page: Page) -> bool:
-    """Whether nothing of the page stands beyond its right edge."""
-    return bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))

@@ -69,9 +69,9 @@ def hover(page: Page, at: int, number: int = 0) -> None:
 def click(page: Page, at: int, number: int = 0) -> None:
     """Click a patch; where the map is just being put into the page anew, once it is there and still."""
     found = the_map(page, number)
-    box = box_of(found)
+    width, height = found.evaluate("map => [map.clientWidth, map.clientHeight]")
     row, column = divmod(at, COLUMNS)
-    found.click(position={"x": (column + 0.5) * box["width"] / COLUMNS, "y": (row + 0.5) * box["height"] / ROWS})
+    found.click(position={"x": (column + 0.5) * width / COLUMNS, "y": (row + 0.5) * height / ROWS})
 
 
 def expect_held(page: Page, pins: str, runs: int) -> None:

@@ -11,7 +11,7 @@ from components.adversarial.example_panel import CURVES
 from components.navigation import ADVERSARIAL
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
-from tests.browser.waiting import box_of
+from tests.browser.waiting import boxes_of
 
 Open = Callable[..., Page]
 
@@ -32,7 +32,7 @@ def test_the_finished_attack_fits_a_telephone(server: Server, open_page: Open) -
     page = open_page(f"{server.url}/{ADVERSARIAL.url_path}", width=390)
     before, after = (page.get_by_role("region", name=name, exact=True) for name in ("Before", "After, constrained"))
     expect(after).to_be_visible(timeout=TIMEOUT_MS)
-    boxes = [box_of(side) for side in (before, after)]
+    boxes = boxes_of(before, after)
     assert all(box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in boxes)
     assert boxes[1]["y"] >= boxes[0]["y"] + boxes[0]["height"]
 

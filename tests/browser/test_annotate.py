@@ -31,6 +31,7 @@ from tests.browser.annotating import (
 )
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
+from tests.browser.waiting import FITS, expect_fits
 from tests.unit.study.samples import text_design
 
 Open = Callable[..., Page]
@@ -115,21 +116,21 @@ def test_by_keyboard_alone(server: Server, own: int, address: str, open_page: Op
         at_item(page, then)
         expect(heading(page, then)).to_be_focused(timeout=TIMEOUT_MS)
         assert str(votes(server, own)[-1]) == ranks
-        assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop") == 0
+        page.wait_for_function("() => document.querySelector('[data-testid=stMain]').scrollTop === 0")
 
 
 def test_by_touch_on_a_phone_nothing_is_wider_than_the_screen(phone: Page, server: Server, own: int) -> None:
-    wide = "document.documentElement.scrollWidth"
     button(phone, AGREE).tap()
     for label in ("I have it", "Begin"):
-        assert phone.evaluate(wide) <= 390
+        expect(button(phone, label)).to_be_visible(timeout=TIMEOUT_MS)
+        expect_fits(phone)
         button(phone, label).tap()
     at_item(phone, "Practice")
     button(phone, "Move C up").tap()
     button(phone, "Confirm").tap()
     at_item(phone, "Item 1 of 4")
     expect(heading(phone, "Item 1 of 4")).to_be_in_viewport()
-    assert phone.evaluate(wide) <= 390
+    phone.wait_for_function(FITS)
     assert votes(server, own) == [[1, 3, 2]]
 
 

@@ -9,9 +9,8 @@ from playwright.sync_api import Page, expect
 
 from components.navigation import COMPARE
 from tests.browser.conftest import TIMEOUT_MS
-from tests.browser.organising import fits
 from tests.browser.server import Server
-from tests.browser.waiting import settled
+from tests.browser.waiting import expect_fits, settled
 
 QUESTION = "most important words for negative in example 7 by occlusion"
 
@@ -35,11 +34,11 @@ def test_a_typed_question_is_understood_and_opens_the_page_that_answers_it(
     page = open_page(server.url, width=width, scheme="dark" if width == 390 else "light")
     settled(page)
     assert page.evaluate("document.activeElement === document.body"), "the bar takes no focus"
-    assert fits(page)
+    expect_fits(page)
     type_question(page, QUESTION)
     expect(page.get_by_text("Most important features:")).to_be_visible()
     expect(page.get_by_text("exegesis explain --model reviews-minilm --method occlusion")).to_be_visible()
-    assert fits(page)
+    expect_fits(page)
     page.get_by_role("button", name="Open Text").press("Enter")
     expect(page.get_by_role("heading", name="Explain a text")).to_be_visible(timeout=2 * TIMEOUT_MS)
     expect(page.get_by_text("Soup cold, service colder, bill enormous.").first).to_be_visible()

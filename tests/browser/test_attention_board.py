@@ -14,7 +14,7 @@ from engine.heads.readings import HeadReading
 from tests.browser.conftest import TIMEOUT_MS, Scheme
 from tests.browser.heads_seen import SCORES, THUMBS, cell, enlarged, grid, levels, ramp, rgb, thumbnails
 from tests.browser.server import Server
-from tests.browser.waiting import box_of
+from tests.browser.waiting import box_of, boxes_of, expect_fits
 from tests.head_readings import CAUSAL, LARGE, causal_reading, picture_reading, text_reading
 
 Open = Callable[..., Page]
@@ -257,9 +257,9 @@ def test_a_long_text_says_what_was_drawn_together(server: Server, open_page: Ope
 
 def test_on_a_phone_the_head_stands_under_the_scores_and_a_finger_locks(server: Server, open_page: Open) -> None:
     page = opened(server, open_page, width=390, height=844, touch=True)
-    tops = [box_of(page.get_by_role("region", name=name)) for name in ("Map of scores", "One head", "All heads")]
+    tops = boxes_of(*(page.get_by_role("region", name=name) for name in ("Map of scores", "One head", "All heads")))
     assert tops == sorted(tops, key=lambda box: box["y"])
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    expect_fits(page)
     cell(page, "4.4").tap()
     expect_held(page, "(4, 4)", False, 2)
     expect_shown(page, "4.4", "locked")

@@ -12,11 +12,12 @@ from components.palette import STEPS, color
 from tests.browser import detail_page
 from tests.browser.conftest import Scheme
 from tests.browser.server import Server
-from tests.browser.waiting import box_of, pixels, settled
+from tests.browser.waiting import PAINTED, box_of, expect_fits, pixels, settled
 
 Open = Callable[..., Page]
 LAYER, HEAD = 1, 7
 WORDS = detail_page.WORDS
+DRAWING = "canvas => canvas.toDataURL()"
 CLEAR = 20
 """Levels of 255 between two brightnesses that anybody tells apart."""
 
@@ -188,7 +189,12 @@ def test_zoom_by_keys_wheel_and_buttons_and_dragging_moves(server: Server, open_
     row, column = cell_under(page)
     assert (row - under[0], column - under[1]) == (3, 3), "78 pixels are 3 of the largest cells"
     page.keyboard.press("0")
+    page.evaluate(PAINTED)
+    whole = matrix(page).evaluate(DRAWING)
     page.mouse.wheel(0, -300)
+    page.wait_for_function(
+        f"([canvas, whole]) => ({DRAWING})(canvas) !== whole", arg=[matrix(page).element_handle(), whole]
+    )
     zoomed = pixels(matrix(page))
     page.keyboard.press("0")
     assert (pixels(matrix(page)) != zoomed).any()
@@ -217,23 +223,24 @@ def cell_under(page: Page) -> tuple[int, int]:
     """The cell that is said of the middle."""
     page.mouse.move(*middle(page, 1))
     page.mouse.move(*middle(page, 0))
+    page.evaluate(PAINTED)
     row, column = said(page).locator("b").inner_text().split(":")[0].split(" → ")
     return int(row.split()[0]), int(column.split()[0])
 
 
 def test_without_focus_the_wheel_scrolls_the_page(server: Server, open_page: Open) -> None:
     page = opened(server, open_page, "show=long", height=500)
-    start = matrix(page).evaluate("canvas => canvas.toDataURL()")
+    start = matrix(page).evaluate(DRAWING)
     page.mouse.move(*middle(page, 0))
     page.mouse.wheel(0, 200)
     page.mouse.move(1, 1)
-    assert matrix(page).evaluate("canvas => canvas.toDataURL()") == start
+    assert matrix(page).evaluate(DRAWING) == start
 
 
 def test_a_finger_sees_a_value_and_nothing_is_wider_than_a_phone(server: Server, open_page: Open) -> None:
     for query in ("show=sixty&width=350", "show=sixty&width=350&detail=lines", "show=image&width=350&detail=overlay"):
         page = opened(server, open_page, query, width=390, height=844, touch=True)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        expect_fits(page)
     page = opened(server, open_page, "show=sixty&width=350", width=390, height=844, touch=True)
     page.touchscreen.tap(*middle(page, 0))
     expect(said(page)).to_contain_text("→")

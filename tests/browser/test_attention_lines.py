@@ -17,7 +17,7 @@ from tests.browser import detail_page
 from tests.browser.conftest import Scheme
 from tests.browser.server import Server
 from tests.browser.test_attention_detail import HEAD, LAYER, Open, opened, rgb, said, server, values
-from tests.browser.waiting import box_of, pixels
+from tests.browser.waiting import box_of, boxes_of, pixels
 
 __all__ = ["server"]
 ROWS, COLUMNS = detail_page.GRID
@@ -50,6 +50,7 @@ def test_a_token_in_hand_shows_its_lines_alone_with_their_values(server: Server,
     for at, word in enumerate(detail_page.WORDS):
         told = token(page, "Keys", f"{at} {word}").locator("b")
         if row[at] > 0.015:
+            expect(told).not_to_be_empty()
             assert float(told.inner_text()) == pytest.approx(row[at], abs=0.007)
         elif row[at] < 0.005:
             expect(told).to_be_empty()
@@ -66,6 +67,7 @@ def test_of_several_heads_the_mean_stands_beside_a_token(server: Server, open_pa
     for at, word in enumerate(detail_page.WORDS):
         told = token(page, "Queries", f"{at} {word}").locator("b")
         if column[:, at].mean() > 0.006:
+            expect(told).not_to_be_empty()
             assert float(told.inner_text()) == pytest.approx(column[:, at].mean(), abs=0.007)
     head, row = np.unravel_index(column.argmax(), column.shape)
     expect(said(page)).to_contain_text(f"9 good receives most attention from {row} {detail_page.WORDS[row]} about")
@@ -147,10 +149,11 @@ def test_keys_move_and_enter_asks_and_focus_stays(server: Server, open_page: Ope
 def test_the_patch_that_looks_is_outlined_and_the_token_that_does_is_named(server: Server, open_page: Open) -> None:
     page = opened(server, open_page, "show=image&detail=overlay&view=query&query=20")
     expect(page.get_by_text("Attention from the outlined patch, row 3, column 4.")).to_be_visible()
-    ring, whole = box_of(page.locator(".xg-looking")), box_of(the_map(page))
+    ring, whole = boxes_of(page.locator(".xg-looking"), the_map(page))
     assert (ring["x"] - whole["x"]) / ring["width"] == pytest.approx(3, abs=0.05)
     assert (ring["y"] - whole["y"]) / ring["height"] == pytest.approx(2, abs=0.05)
     page.mouse.move(*patch_at(page, 5))
+    expect(said(page)).to_contain_text("row 1, column 6")
     looks = received(detail_page.attention("image"), np.arange(1, 1 + ROWS * COLUMNS), 20)[LAYER, HEAD]
     assert float(said(page).inner_text().split()[0]) == pytest.approx(looks[5], rel=0.02, abs=1e-5)
     page = opened(server, open_page, "show=image&detail=overlay&view=query&query=0")

@@ -11,7 +11,7 @@ from tests.browser.attention_page import READINGS
 from tests.browser.heads_seen import THUMBS, enlarged, grid, levels, ramp, thumbnails
 from tests.browser.server import Server
 from tests.browser.test_attention_board import EXACT, Open, opened, server
-from tests.browser.waiting import box_of
+from tests.browser.waiting import boxes_of
 from tests.head_readings import causal_reading, text_reading
 
 __all__ = ["server"]
@@ -76,8 +76,9 @@ def test_the_hatch_is_explained_only_where_it_is_drawn(server: Server, open_page
 
 def test_few_heads_fill_the_column_and_axes_have_names(server: Server, open_page: Open) -> None:
     page = opened(server, open_page, "of=long")
-    column = box_of(page.get_by_role("region", name="All heads"))
-    drawn = box_of(grid(page, THUMBS).get_by_role("gridcell").last)
+    column, drawn = boxes_of(
+        page.get_by_role("region", name="All heads"), grid(page, THUMBS).get_by_role("gridcell").last
+    )
     assert drawn["x"] + drawn["width"] > column["x"] + 0.9 * column["width"]
     expect(grid(page, THUMBS).get_by_role("columnheader", name="layer")).to_be_visible()
     expect(grid(page, THUMBS).get_by_text("head", exact=True)).to_be_visible()

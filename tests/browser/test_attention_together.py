@@ -11,7 +11,6 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.heads_seen import cell
 from tests.browser.server import Server
-from tests.browser.waiting import box_of
 from tests.head_readings import WORDS, picture_reading, text_reading
 
 Open = Callable[..., Page]
@@ -88,8 +87,8 @@ def test_while_the_attention_is_on_its_way_the_board_says_so_and_keeps_its_heigh
     expect(page.get_by_role("status").get_by_text("Loading the attention …")).to_be_visible(timeout=TIMEOUT_MS)
     one = page.get_by_role("region", name="One head")
     expect(one.get_by_text("Loading the attention …")).to_be_visible()
-    box, thumbs = box_of(one), box_of(page.get_by_role("region", name="All heads"))
-    assert min(box["height"], thumbs["height"]) > 350
+    for region in (one, page.get_by_role("region", name="All heads")):
+        assert region.evaluate("region => region.clientHeight") > 350
 
 
 @pytest.mark.parametrize("detail", ["matrix", "lines"])

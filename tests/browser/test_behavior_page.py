@@ -10,9 +10,8 @@ from playwright.sync_api import Page, expect
 
 from components.navigation import BEHAVIOR
 from tests.browser.conftest import TIMEOUT_MS
-from tests.browser.organising import fits
 from tests.browser.server import Server
-from tests.browser.waiting import settled
+from tests.browser.waiting import expect_fits, expect_link, settled
 
 TABLE = "Answers on this example"
 ANSWER = re.compile(
@@ -29,8 +28,7 @@ def test_it_opens_finished_and_the_keyboard_changes_the_task(
     table = page.get_by_role("region", name=TABLE)
     expect(table.get_by_role("columnheader").nth(2)).to_have_text("Ask: 16 evaluations per word")
     expect(table.get_by_text("right:").first).to_be_attached()
-    settled(page)
-    assert fits(page)
+    expect_fits(page)
     shades = table.evaluate("box => getComputedStyle(box).backgroundAttachment")
     assert shades == "local, scroll", "a shade says that the table goes on, and goes with its end"
     page.get_by_role("radio", name="Local behavior").focus()
@@ -39,6 +37,6 @@ def test_it_opens_finished_and_the_keyboard_changes_the_task(
     page.keyboard.press("Enter")
     expect(page.get_by_text("A direct search with about")).to_be_visible(timeout=TIMEOUT_MS)
     settled(page)
-    assert "task=recourse" in page.url
+    expect_link(page, "task=recourse")
     expect(table.get_by_role("columnheader").first).to_have_text("Way")
-    assert fits(page)
+    expect_fits(page)

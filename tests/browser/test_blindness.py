@@ -166,6 +166,7 @@ def unanswered(server: Server, open_page: Open, study: StudyRecord) -> Recording
     for then in ("Item 1 of 3", "Item 2 of 3", "Item 3 of 3", "Thank you"):
         page.get_by_role("button", name="Cannot tell", exact=True).click()
         expect(page.get_by_role("heading", level=1, name=then, exact=True)).to_be_visible()
+        expect(page.locator("[data-stale=true]")).to_have_count(0)
         recording.finish(page)
     return recording
 

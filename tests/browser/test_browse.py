@@ -13,7 +13,7 @@ from playwright.sync_api import Locator, Page, expect
 from components.navigation import TEXT
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
-from tests.browser.waiting import box_of
+from tests.browser.waiting import box_of, expect_fits
 
 TEXTS = ("good food", "<script>alert(1)</script> <b>bold</b>", "=1+1", "bad service", "a warm film", "lovely view")
 HEADER_PIXELS = ROW_PIXELS = 33
@@ -88,7 +88,7 @@ def test_a_narrow_window_holds_the_list(server: Server, model: str, tmp_path: Pa
     page = open_page(address(server, model=model, data=data(tmp_path, TEXTS)), width=390)
     expect(page.get_by_text("1 of 6 in the list")).to_be_visible(timeout=TIMEOUT_MS)
     expect(page.get_by_test_id("stDataFrame")).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    expect_fits(page)
     for control in (page.get_by_role("textbox", name="Search"), page.get_by_role("combobox", name="Sort")):
         box = box_of(control)
         assert box["x"] >= 0

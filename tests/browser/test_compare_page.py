@@ -14,6 +14,7 @@ from components.compare.maps_html import LABEL
 from components.navigation import COMPARE
 from tests.browser.conftest import TIMEOUT_MS, Scheme
 from tests.browser.server import Server
+from tests.browser.waiting import expect_fits
 from tests.unit.evaluation.making import REVIEWS, written
 
 Open = Callable[..., Page]
@@ -31,10 +32,6 @@ def address(model: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[[S
     return lambda server: f"{server.url}/{COMPARE.url_path}?{asked}"
 
 
-def fits(page: Page) -> bool:
-    return bool(page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"))
-
-
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
 def test_columns_are_compared_and_disputed_examples_are_found(
     scheme: Scheme, width: int, server: Server, address: Callable[[Server], str], open_page: Open, tmp_path: Path
@@ -44,7 +41,7 @@ def test_columns_are_compared_and_disputed_examples_are_found(
     board = page.get_by_role("region", name=LABEL)
     expect(board.get_by_role("row")).to_have_count(1 + 4, timeout=TIMEOUT_MS)
     expect(board.get_by_role("columnheader").nth(1)).to_contain_text("Gradient L2")
-    assert fits(page)
+    expect_fits(page)
 
     page.get_by_role("button", name="Add Random").click()
     expect(board.get_by_role("columnheader")).to_have_count(4, timeout=TIMEOUT_MS)
@@ -62,7 +59,7 @@ def test_columns_are_compared_and_disputed_examples_are_found(
     page.get_by_text("Examples of the data set, most disagreement first").click()
     page.get_by_role("button", name="Compare the other 5 examples").click(timeout=TIMEOUT_MS)
     expect(page.get_by_text("6 examples. Disagreement is 1 minus")).to_be_visible(timeout=TIMEOUT_MS)
-    assert fits(page)
+    expect_fits(page)
     page.get_by_role("button", name="Random, filtered").click()
     expect(page.get_by_label("Text", exact=True)).not_to_have_value(str(REVIEWS[3]["text"]), timeout=TIMEOUT_MS)
     expect(board.get_by_role("columnheader").nth(2)).to_contain_text("with A", timeout=TIMEOUT_MS)
@@ -93,4 +90,4 @@ def test_another_text_is_typed_and_its_maps_stand_below_those_of_the_first(
             timeout=TIMEOUT_MS
         )
     expect(page.get_by_text("percentage points")).to_have_count(2, timeout=TIMEOUT_MS)
-    assert fits(page)
+    expect_fits(page)

@@ -9,9 +9,8 @@ from playwright.sync_api import Page, expect
 
 from components.navigation import CONCEPTS_PAGE
 from tests.browser.conftest import TIMEOUT_MS
-from tests.browser.organising import fits
 from tests.browser.server import Server
-from tests.browser.waiting import settled
+from tests.browser.waiting import expect_fits
 
 BELOW = """() => {
   const chart = document.querySelector('[data-testid=stVegaLiteChart]');
@@ -30,14 +29,12 @@ def test_it_opens_finished_with_a_named_concept_and_another_class_is_drawn(
         timeout=2 * TIMEOUT_MS
     )
     expect(texts.get_by_text("“restaurants” has no significant effect.")).to_be_visible()
-    settled(texts)
-    assert fits(texts)
+    expect_fits(texts)
     assert texts.evaluate(BELOW) < MOST_BELOW
     page = open_page(f"{server.url}/{CONCEPTS_PAGE.url_path}?input=image", width=390)
     expect(page.get_by_text("“boats” raises boat in scenes-vit at layer 3")).to_be_visible(timeout=2 * TIMEOUT_MS)
     expect(page.get_by_role("textbox", name="Concepts: names or data sets")).to_have_value("boats")
-    settled(page)
-    assert fits(page)
+    expect_fits(page)
     box = page.get_by_role("combobox", name="Class")
     box.click()
     page.get_by_role("option", name="fish").click()

@@ -12,7 +12,7 @@ from components.evaluate.page import RECENT
 from components.navigation import EVALUATE, TEXT
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
-from tests.browser.waiting import box_of, settled
+from tests.browser.waiting import boxes_of, expect_fits, settled
 
 Open = Callable[..., Page]
 SMALL = "examples=2&method=gradient_x_input&method=random&metric=comprehensiveness&metric=plausibility_auc"
@@ -83,11 +83,12 @@ def test_a_telephone_scrolls_the_table_and_not_the_page(server: Server, open_pag
     page = opened(server, open_page, width=390, touch=True)
     board = page.get_by_role("region", name="Leaderboard of reviews-minilm")
     expect(board).to_be_visible(timeout=TIMEOUT_MS)
+    settled(page)
     assert board.evaluate("box => box.scrollWidth > box.clientWidth")
     head = board.get_by_role("button", name="Comprehensiveness").first
-    middles = [box["y"] + box["height"] / 2 for box in (box_of(head), box_of(head.locator("span")))]
+    middles = [box["y"] + box["height"] / 2 for box in boxes_of(head, head.locator("span"))]
     assert abs(middles[0] - middles[1]) < 3, "the arrow is on the line of the name"
-    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    expect_fits(page)
 
 
 def test_a_seed_chosen_in_options_does_not_come_back_after_a_recent_evaluation(server: Server, open_page: Open) -> None:

@@ -13,6 +13,7 @@ from components.widgets.flow_graph import FlowGraph, build_flow_graph, describe_
 from engine.heads.flow import FlowPath, attention_flow
 from tests.browser.conftest import TIMEOUT_MS, Scheme
 from tests.browser.server import Server
+from tests.browser.waiting import expect_fits
 from tests.head_readings import strongest_path
 from tests.unit.components.flow_readings import picture_reading, text_reading
 
@@ -216,7 +217,7 @@ def test_a_first_layer_is_where_the_drawing_begins(server: Server, open_page: Op
 @pytest.mark.parametrize("query", ["", "patches=1", "long=1&threshold=0.0005"])
 def test_on_a_phone_the_page_keeps_its_width(server: Server, open_page: Open, query: str) -> None:
     page = opened(server, open_page, query, width=390, height=844, touch=True)
-    assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+    expect_fits(page)
     box = page.locator(".xg-flow-box")
     assert box.evaluate("box => box.clientHeight < 0.9 * innerHeight")
     page.locator(".xg-flow-node").last.tap()

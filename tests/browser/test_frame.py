@@ -16,7 +16,7 @@ from engine.registry import explainer
 from engine.shipped.gallery import GALLERY, METHODS
 from tests.browser.conftest import ENDED, TIMEOUT_MS
 from tests.browser.server import Server
-from tests.browser.waiting import box_of, settled
+from tests.browser.waiting import FITS, box_of, boxes_of, expect_fits, settled
 from tests.project import ROOT
 
 PAINTED_COLOR = """(node, name) => {
@@ -94,13 +94,12 @@ def test_the_gallery_stands_in_as_many_columns_as_fit(
     page = open_page(server.url, width=width)
     cards = page.locator(".xg-card")
     expect(cards).to_have_count(1 + len(GALLERY), timeout=TIMEOUT_MS)
-    places = [round(box_of(card)["x"]) for card in cards.all()]
-    assert len(set(places)) == columns
     questions = page.get_by_test_id("stMain").get_by_role("link", name=TEXT.question)
-    first = box_of(cards.first)["y"] < box_of(questions)["y"]
+    *places, below = boxes_of(*cards.all(), questions)
+    assert len({round(place["x"]) for place in places}) == columns
+    first = places[0]["y"] < below["y"]
     assert first == (columns == 1), "a phone shows the examples before the questions"
-    widths = page.get_by_test_id("stMain").evaluate("node => [node.scrollWidth, node.clientWidth]")
-    assert widths[0] <= widths[1], "nothing is to be scrolled sideways"
+    expect_fits(page)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +147,7 @@ def test_the_link_of_a_page_is_copied_by_keyboard_and_by_mouse(
     button.click()
     expect(page.get_by_role("status").get_by_text("Copied")).to_be_attached()
     assert page.evaluate("navigator.clipboard.readText()") == page.url
-    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    page.wait_for_function(FITS)
 
 
 def test_the_link_is_copied_without_a_clipboard_as_over_plain_http(

@@ -14,7 +14,7 @@ from engine.models.catalog import embedded_models
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.maps import address, expect_maps, expect_table, hover_text, rgb, row
 from tests.browser.server import Server
-from tests.browser.waiting import settled
+from tests.browser.waiting import expect_fits, settled
 
 FAMILY = "👨\u200d👩\u200d👧"
 HARD = {
@@ -31,12 +31,6 @@ Open = Callable[..., Page]
 def lefts(units: Locator) -> list[float]:
     found: list[float] = units.evaluate_all("all => all.map(unit => unit.getBoundingClientRect().left)")
     return found
-
-
-def fits(page: Page) -> bool:
-    """Whether the page needs no sideways scrolling."""
-    widths = page.get_by_test_id("stMain").evaluate("node => [node.scrollWidth, node.clientWidth]")
-    return bool(widths[0] <= widths[1])
 
 
 def expect_legible(page: Page, words: Locator) -> None:
@@ -64,7 +58,7 @@ def test_a_text_is_drawn_as_text_in_both_themes(text: str, server: Server, model
     expect_legible(page, heads.nth(2))
     assert page.locator(".xg-map").locator("script, u").count() == 0
     assert not dialogs
-    assert fits(page)
+    expect_fits(page)
 
 
 def test_right_to_left_text_runs_right_to_left(server: Server, model: str, open_page: Open) -> None:
@@ -79,7 +73,7 @@ def test_right_to_left_text_runs_right_to_left(server: Server, model: str, open_
     expect_table(page)
     found = lefts(page.locator(".xg-grid thead th"))
     assert found == sorted(found, reverse=True), "the names stand at the right, the first token beside them"
-    assert fits(page)
+    expect_fits(page)
 
 
 @pytest.mark.parametrize("layout", ["flow", "aligned"])
@@ -131,15 +125,14 @@ def test_a_text_of_512_tokens_fits_in_both_layouts(width: int, server: Server, o
     settled(page)
     units = row(page, "random").locator(".xg-map b")
     expect(units).to_have_count(last + 1)
-    assert fits(page)
+    expect_fits(page)
     hover(units.nth(last))
     assert re.fullmatch(r"\w+: \d+ · rank \d+ of 510 · index 510", hover_text(page))
     assert lit(page, ".xg-map b") == [divmod(last + 1, DIGITS)] * len(methods)
 
     page.goto(address(server, embedded_models()[0], methods, text=text, layout="aligned"))
     expect_table(page, methods)
-    settled(page)
-    assert fits(page)
+    expect_fits(page)
     box = page.get_by_role("region", name="Maps")
     box.focus()
     page.keyboard.press("ArrowRight")

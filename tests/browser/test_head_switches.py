@@ -12,7 +12,7 @@ from components.navigation import ATTENTION
 from components.palette import PALETTES
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
-from tests.browser.waiting import settled
+from tests.browser.waiting import expect_fits, settled
 
 TEXT = "the acting is warm and funny"
 Open = Callable[..., Page]
@@ -52,7 +52,7 @@ def test_a_link_with_a_layer_off_fits_a_phone(server: Server, model: str, open_p
     page = open_page(address(server, model, switched=off), width=390)
     expect(page.get_by_role("button", name="layer 1 off")).to_be_visible(timeout=TIMEOUT_MS)
     expect(page.locator(".xg-pair .xg-col").first).to_be_visible(timeout=TIMEOUT_MS)
-    assert page.evaluate("() => document.scrollingElement.scrollWidth <= innerWidth")
+    expect_fits(page)
     ends = page.locator(".xg-pair .xg-col").evaluate_all("all => all.map(one => one.getBoundingClientRect().right)")
     assert max(ends) <= 390
 

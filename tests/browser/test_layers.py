@@ -10,9 +10,8 @@ from playwright.sync_api import Page, expect
 
 from components.navigation import LAYERS
 from tests.browser.conftest import TIMEOUT_MS
-from tests.browser.organising import fits
 from tests.browser.server import Server
-from tests.browser.waiting import settled
+from tests.browser.waiting import expect_fits, expect_link, settled
 
 SENTIMENT = {
     "model": "reviews-minilm",
@@ -31,11 +30,11 @@ def test_the_answers_the_grids_and_the_link(server: Server, open_page: Callable[
     page.get_by_text("Gradient preview", exact=True).click()
     expect(page.get_by_text("(estimated by gradients)")).to_be_visible()
     settled(page)
-    assert "view=preview" in page.url
+    expect_link(page, "view=preview")
     grid = page.get_by_role("region", name="Patching: layers as rows, tokens as columns")
     grid.focus()
     expect(grid).to_be_focused()
-    assert fits(page)
+    expect_fits(page)
     again = open_page(page.url, scheme="dark", width=width)
     expect(again.get_by_text("(estimated by gradients)")).to_be_visible(timeout=2 * TIMEOUT_MS)
     expect(again.get_by_text("Prediction: positive")).to_be_visible()

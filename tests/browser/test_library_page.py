@@ -121,7 +121,7 @@ def test_a_job_outlives_a_killed_server(start_server: Callable[[str], Server], o
     ended = as_it_stands(second, job)
     assert ended.done == ended.total
     assert ended.computed <= ended.total - killed.done
-    assert f"{ended.computed} computed in this run" in card(page, job).inner_text()
+    expect(card(page, job)).to_contain_text(f"{ended.computed} computed in this run")
 
 
 def test_no_section_is_wider_than_the_window(server: Server, open_page: Open) -> None:
@@ -165,6 +165,7 @@ def test_a_selected_set_shows_its_pictures_and_a_model_leads_to_the_images_page(
     select_row(page, sets.index("scenes"))
     pictures = page.locator(".st-key-data-scenes .xg-thumbnails img")
     expect(pictures).to_have_count(PICTURES, timeout=TIMEOUT_MS)
+    settled(page)
     assert pictures.evaluate_all("all => all.every(one => one.naturalWidth === 64 && one.width > 64)")
     select_row(page, sets.index("digits"))
     expect(page.locator(".st-key-data-digits figcaption").first).to_have_text("0", timeout=TIMEOUT_MS)

@@ -12,7 +12,7 @@ from components.palette import PALETTES
 from engine.registry import all_explainers, explainer
 from tests.browser.maps import QUICK, address, expect_maps, rgb
 from tests.browser.server import Server
-from tests.browser.waiting import box_of, settled
+from tests.browser.waiting import boxes_of, expect_fits, settled
 
 Open = Callable[..., Page]
 BUTTON = "All methods and parameters"
@@ -105,11 +105,10 @@ def test_a_narrow_row_stands_under_its_name_and_names_its_axes(server: Server, m
     dialog = opened(drawn(open_page(address(server, model, text="good food"), width=390)))
     label = dialog.locator("dt", has_text="Removed by").first
     expect(label).to_be_visible()
-    box, wide = box_of(label), dialog.page.evaluate("document.documentElement.scrollWidth")
-    name = box_of(dialog.get_by_text("Gradient", exact=True))
+    box, name = boxes_of(label, dialog.get_by_text("Gradient", exact=True))
     assert box["width"] > 50
     assert box["y"] > name["y"]
-    assert wide <= 390
+    expect_fits(dialog.page)
 
 
 GROUND = """cell => {

@@ -14,6 +14,7 @@ from playwright.sync_api import Page, expect
 import exegesis
 from components.palette import PALETTES, Theme
 from tests.browser.server import Server
+from tests.browser.waiting import expect_fits
 
 Open = Callable[..., Page]
 TEXT = "the film is a quiet triumph"
@@ -46,7 +47,7 @@ def test_an_output_follows_the_theme_of_the_notebook(
     expect(page.locator(".xg-map b", has_text=re.compile("^quiet$"))).to_have_count(2)
     steps = page.locator(".xg-map b[class^=f], .xg-map b[class^=a], .xg-map b[class^=m]")
     assert len({steps.nth(at).evaluate(GROUND) for at in range(steps.count())}) > 2
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    expect_fits(page)
 
 
 def test_the_link_of_a_loaded_model_opens_the_same_map(

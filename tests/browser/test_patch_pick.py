@@ -28,7 +28,7 @@ from tests.browser.patch_seen import (
     view,
 )
 from tests.browser.server import Server
-from tests.browser.waiting import box_of, pixels
+from tests.browser.waiting import box_of, boxes_of, expect_fits, pixels
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +125,7 @@ def test_a_value_is_beside_its_patch_and_never_over_it_not_even_at_the_top_of_th
         the_map(page).evaluate(f"map => map.scrollIntoView({{ block: '{scrolled}' }})")
         for key in ("Home", "End", "PageDown", "Home", "PageUp"):
             page.keyboard.press(key)
-            tooltip, patch = box_of(page.locator(".xg-tip")), box_of(the_map(page).locator(".xg-lit"))
+            tooltip, patch = boxes_of(page.locator(".xg-tip"), the_map(page).locator(".xg-lit"))
             is_below = tooltip["y"] >= patch["y"] + patch["height"]
             assert is_below or tooltip["y"] + tooltip["height"] <= patch["y"]
             assert tooltip["x"] >= 0
@@ -179,10 +179,10 @@ def test_a_finger_pins_and_sees_the_value_and_nothing_is_wider_than_a_phone(serv
     the_map(page).scroll_into_view_if_needed()
     page.touchscreen.tap(*at_patch(page, 12))
     expect_held(page, "12", 2)
-    box = box_of(page.locator(".xg-tip"))
     expect(page.get_by_text(tip(view(0), 12), exact=True)).to_be_visible()
+    box = box_of(page.locator(".xg-tip"))
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= 390
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    expect_fits(page)
     lefts = {round(x) for x, _, _ in page.locator(".xg-card .xg-patches").evaluate_all(BOXES)}
     assert len(lefts) == 2, "two cards side by side"

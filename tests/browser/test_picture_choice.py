@@ -17,7 +17,7 @@ from components.inputs.picture_choice import LAST_PICTURE_STAYS
 from engine.request import Picture
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
-from tests.browser.waiting import box_of, settled
+from tests.browser.waiting import box_of, expect_fits, settled
 from tests.unit.data.test_picture_files import png_header
 
 COUNT = 12
@@ -107,6 +107,7 @@ def test_a_set_is_predicted_listed_failures_first_and_walked_by_mouse_and_key(
     expect(small(page)).to_have_count(COUNT, timeout=TIMEOUT_MS)
     expect(small(page).nth(0)).to_have_accessible_name("Picture 0, label cat")
     expect(small(page).nth(0)).to_have_attribute("aria-pressed", "true")
+    settled(page)
     assert small(page).locator("img").evaluate_all("all => all.every((one) => one.naturalWidth === 24)")
     small(page).nth(5).click()
     expect(page.get_by_role("spinbutton", name="Example")).to_have_value("5", timeout=TIMEOUT_MS)
@@ -133,7 +134,7 @@ def test_a_set_is_predicted_listed_failures_first_and_walked_by_mouse_and_key(
 def test_a_narrow_window_holds_the_list(choosing: Server, tmp_path: Path, open_page: Open) -> None:
     page = open_page(address(choosing, data=pictures(tmp_path), open="browse"), width=390)
     expect(small(page)).to_have_count(COUNT, timeout=TIMEOUT_MS)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    expect_fits(page)
     for at in (0, COUNT - 1):
         box = box_of(small(page).nth(at))
         assert box["x"] >= 0

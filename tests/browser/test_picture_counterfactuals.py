@@ -10,9 +10,8 @@ from playwright.sync_api import Page, expect
 
 from components.navigation import IMAGES
 from tests.browser.conftest import TIMEOUT_MS
-from tests.browser.organising import fits
 from tests.browser.server import Server
-from tests.browser.waiting import settled
+from tests.browser.waiting import expect_fits, expect_link, settled
 
 LINK = {"model": "scenes-marked-vit", "data": "scenes-marked:count=2", "index": "0", "method": "gradient_x_input"}
 DRAWN = "(picture) => picture.complete && picture.naturalWidth > 0"
@@ -28,10 +27,9 @@ def test_the_patch_that_decides_is_crossed_out_and_pinned(
     expect(picture).to_be_visible(timeout=2 * TIMEOUT_MS)
     settled(page)
     assert picture.evaluate(DRAWN)
-    assert fits(page)
+    expect_fits(page)
     expect(page.get_by_text("Removing 1 of 64 patches flips the prediction")).to_be_visible()
     page.get_by_role("button", name="Pin", exact=True).click()
     expect(page.get_by_role("heading", name="Without")).to_be_visible(timeout=TIMEOUT_MS)
     settled(page)
-    assert "pin=" in page.url
-    assert "open=counterfactuals" in page.url
+    expect_link(page, "pin=", "open=counterfactuals")

@@ -13,9 +13,8 @@ from components.images.results import TYPE_LABELS
 from components.navigation import IMAGES
 from engine.models.label_prompts import with_prompts
 from tests.browser.conftest import TIMEOUT_MS
-from tests.browser.organising import fits
 from tests.browser.server import Server
-from tests.browser.waiting import settled
+from tests.browser.waiting import expect_fits, settled
 
 
 @pytest.fixture(scope="module")
@@ -41,4 +40,4 @@ def test_labels_are_typed_and_their_words_are_shown(
     expect(page.get_by_text("The similarity of this prompt with the picture is")).to_be_visible(timeout=TIMEOUT_MS)
     settled(page)
     assert parse_qs(urlsplit(page.url).query)["model"] == [with_prompts(clip, "film, good food")]
-    assert fits(page)
+    expect_fits(page)

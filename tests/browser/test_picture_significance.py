@@ -10,9 +10,8 @@ from playwright.sync_api import Page, expect
 
 from components.navigation import IMAGES
 from tests.browser.conftest import TIMEOUT_MS
-from tests.browser.organising import fits
 from tests.browser.server import Server
-from tests.browser.waiting import settled
+from tests.browser.waiting import expect_fits, expect_link
 
 LINK = {"model": "scenes-marked-vit", "data": "scenes-marked:count=40", "index": "0", "method": "gradient_x_input"}
 
@@ -25,13 +24,12 @@ def test_the_rate_is_chosen_by_keyboard_and_the_map_follows(
     page.get_by_text("Patches that are statistically significant").click()
     expect(page.get_by_text("significant at a false discovery rate of 10%")).to_be_visible(timeout=2 * TIMEOUT_MS)
     expect(page.get_by_role("img", name="Patches that are significant for")).to_be_visible()
-    settled(page)
-    assert fits(page)
+    expect_fits(page)
     rates = page.get_by_role("radiogroup", name="False discovery rate")
     rates.get_by_role("radio", name="10%").focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
     expect(page.get_by_text("significant at a false discovery rate of 20%")).to_be_visible(timeout=TIMEOUT_MS)
-    assert "rate=20" in page.url
+    expect_link(page, "rate=20")
     again = open_page(page.url, scheme="dark", width=width)
     expect(again.get_by_text("significant at a false discovery rate of 20%")).to_be_visible(timeout=2 * TIMEOUT_MS)

@@ -11,6 +11,7 @@ from components.navigation import RANDOMIZATION
 from components.randomization.stage_maps import LABEL
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
+from tests.browser.waiting import expect_fits
 
 Open = Callable[..., Page]
 
@@ -35,4 +36,4 @@ def test_a_telephone_scrolls_the_maps_and_not_the_page(server: Server, open_page
     page = opened(server, open_page, "input=image&stage=2", width=390, touch=True)
     maps = page.get_by_role("region", name=LABEL)
     expect(maps.get_by_role("columnheader")).to_have_count(2)
-    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    expect_fits(page)

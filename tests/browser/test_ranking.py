@@ -12,7 +12,7 @@ from playwright.sync_api import CDPSession, Locator, Page, WebSocket, expect
 
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
-from tests.browser.waiting import box_of
+from tests.browser.waiting import box_of, boxes_of, expect_fits
 
 Open = Callable[..., Page]
 MIDDLE, START, END = 0.5, 0.1, 0.9
@@ -219,7 +219,7 @@ def test_a_finger_on_a_letter_drags_and_elsewhere_it_scrolls(phone: Page) -> Non
     swipe(phone, start, (start[0], start[1] - 40))
     expect(phone.get_by_role("status")).to_contain_text("B ")
     expect(button(phone, "Undo")).to_be_enabled()
-    assert phone.evaluate("document.documentElement.scrollWidth") <= 390
+    expect_fits(phone)
 
 
 def test_a_drag_to_the_end_of_the_screen_scrolls_on_through_a_long_list(server: Server, open_page: Open) -> None:
@@ -230,7 +230,7 @@ def test_a_drag_to_the_end_of_the_screen_scrolls_on_through_a_long_list(server: 
     page.wait_for_function(end, timeout=TIMEOUT_MS)
     page.mouse.up()
     expect(steps(page).nth(3)).to_have_accessible_name("4th of 4: A")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    expect_fits(page)
 
 
 def test_cannot_tell_is_an_answer_and_a_move_takes_it_back(page: Page) -> None:
@@ -316,7 +316,7 @@ def test_cards_glide_unless_motion_is_not_wanted(page: Page) -> None:
 def test_pictures_stand_side_by_side_and_best_is_left(server: Server, open_page: Open) -> None:
     page = opened(server, open_page, "pictures=1")
     still(page)
-    boxes = [box_of(steps(page).nth(at)) for at in range(3)]
+    boxes = boxes_of(*(steps(page).nth(at) for at in range(3)))
     assert boxes[0]["x"] < boxes[1]["x"] < boxes[2]["x"]
     assert len({box["y"] for box in boxes}) == 1
     drag(page, "A", within(steps(page).nth(2), END, MIDDLE))
@@ -325,6 +325,6 @@ def test_pictures_stand_side_by_side_and_best_is_left(server: Server, open_page:
     expect_order(page, "1st of 3: C", "2nd of 3: B", "3rd of 3: A")
     page.set_viewport_size({"width": 390, "height": 844})
     page.wait_for_function("() => getComputedStyle(document.querySelector('.xg-steps')).gridAutoFlow !== 'column'")
-    ups = [box_of(steps(page).nth(at))["y"] for at in range(3)]
+    ups = [box["y"] for box in boxes_of(*(steps(page).nth(at) for at in range(3)))]
     assert ups == sorted(set(ups))
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    expect_fits(page)

@@ -13,7 +13,7 @@ from components.scaffold.state import state_of, write_state
 from engine.scaffold.plan import ScaffoldPlan
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
-from tests.browser.waiting import box_of
+from tests.browser.waiting import box_of, expect_fits
 from tests.unit.components.taught import PICTURES, PLAN, keep_all
 
 Open = Callable[..., Page]
@@ -65,7 +65,7 @@ def test_a_telephone_shows_all_maps_below_each_other(server: Server, open_page: 
     for title in ("SMaT, learned", "Attention logits, last layer", "Integrated gradients"):
         shown = page.locator("p.xg-title", has_text=title)
         expect(shown).to_be_visible(timeout=2 * TIMEOUT_MS)
-    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    expect_fits(page)
 
 
 @pytest.mark.usefixtures("taught")

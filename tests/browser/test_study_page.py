@@ -10,9 +10,9 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import TIMEOUT_MS
-from tests.browser.organising import LINK, answer, fits, number, press
+from tests.browser.organising import LINK, answer, number, press
 from tests.browser.server import Server
-from tests.browser.waiting import settled
+from tests.browser.waiting import expect_fits, settled
 
 NUMBERS = "**/NumberInput.*.js"
 TITLE = "Which explanations do people find plausible?"
@@ -57,11 +57,11 @@ def test_nothing_can_be_typed_before_every_control_is_loaded(server: Server, ope
     page = open_page(f"{server.url}/study", apart=True, hasty=True)
     held: list[Route] = []
     page.route(NUMBERS, lambda route: held.append(route))
-    press(page, "New study: SMaT's four methods")
+    with page.expect_request(NUMBERS):
+        press(page, "New study: SMaT's four methods")
     title = page.get_by_role("textbox", name="Title", include_hidden=True)
     expect(title).to_have_count(1)
     expect(page.get_by_text("Loading the form")).to_have_count(0)
-    assert held, "the code of the numbers was not asked for"
     expect(title).not_to_be_visible()
     page.unroute(NUMBERS)  # lets go what is held
     expect(title).to_be_visible()
@@ -72,7 +72,7 @@ def test_an_organizer_makes_opens_sends_closes_copies_archives_and_deletes(
 ) -> None:
     page = open_page(f"{server.url}/study", width=390)
     made(page)
-    assert fits(page)
+    expect_fits(page)
     press(page, "Open study …")
     answer(page, "Open study")
     expect(page.get_by_text("Opening:").or_(page.get_by_text("Join link")).first).to_be_visible(timeout=TIMEOUT_MS)
@@ -89,7 +89,7 @@ def test_an_organizer_makes_opens_sends_closes_copies_archives_and_deletes(
     link = page.evaluate("navigator.clipboard.readText()")
     assert LINK.fullmatch(link)
     assert link == shown.inner_text()
-    assert fits(page)
+    expect_fits(page)
     visitor = open_page(link, width=390)
     expect(visitor.get_by_text(TITLE).first).to_be_visible(timeout=TIMEOUT_MS)
     expect(visitor.get_by_role("link", name="Library")).to_have_count(0, timeout=TIMEOUT_MS)

@@ -15,6 +15,7 @@ from engine.study.database import ADDRESS, Study, study_database
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.organising import ask, choose_first
 from tests.browser.server import Server
+from tests.browser.waiting import expect_fits
 from tests.unit.study.polls import open_study
 from tests.unit.study.tastes import poll
 
@@ -58,7 +59,7 @@ def test_the_answer_and_every_section_fit_and_are_drawn(
     expect(charts).to_have_count(5, timeout=TIMEOUT_MS)
     cell = page.get_by_role("region", name="Share of votes").locator("td[class^=f]").first
     expect(cell).to_have_css("color", rgb(PALETTES[scheme].text))
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    expect_fits(page)
 
 
 def test_the_page_follows_the_votes_and_what_was_open_stays_open(

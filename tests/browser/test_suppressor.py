@@ -9,9 +9,8 @@ from playwright.sync_api import Page, expect
 
 from components.navigation import SUPPRESSOR
 from tests.browser.conftest import TIMEOUT_MS
-from tests.browser.organising import fits
 from tests.browser.server import Server
-from tests.browser.waiting import settled
+from tests.browser.waiting import expect_fits, expect_link, settled
 
 SLIDER = "Correlation of the noise"
 BROKEN = """(cell, word) => {
@@ -36,8 +35,8 @@ def test_the_sentence_follows_the_slider_and_the_link_keeps_it(
     page.get_by_role("slider", name=SLIDER).press("ArrowLeft")
     expect(answer).to_contain_text("At correlation 0.00, none of 18 methods credits the suppressor")
     settled(page)
-    assert "correlation=0.0" in page.url
-    assert fits(page)
+    expect_link(page, "correlation=0.0")
+    expect_fits(page)
     expect(page.get_by_role("table")).to_have_count(2)
     again = open_page(page.url, scheme="dark", width=width)
     expect(again.get_by_role("heading", level=3).first).to_contain_text("At correlation 0.00", timeout=2 * TIMEOUT_MS)
@@ -47,7 +46,8 @@ def test_a_telephone_shows_whole_words_in_both_tables(server: Server, open_page:
     page = open_page(f"{server.url}/{SUPPRESSOR.url_path}?correlation=0.8", width=390)
     tables = page.get_by_role("table")
     expect(tables).to_have_count(2, timeout=2 * TIMEOUT_MS)
-    for table in settled(page) and tables.all():
+    settled(page)
+    for table in tables.all():
         for words in ("Counterfactual (nearest)", "PatternAttribution", "✗\N{NO-BREAK SPACE}credits"):
             cell = table.get_by_text(words).first
             longest = max(words.split(" "), key=len)

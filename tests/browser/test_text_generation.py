@@ -12,9 +12,8 @@ from playwright.sync_api import Page, expect
 from components.navigation import TEXT
 from components.text.generation import TABLE_LABEL
 from tests.browser.conftest import TIMEOUT_MS
-from tests.browser.organising import fits
 from tests.browser.server import Server
-from tests.browser.waiting import settled
+from tests.browser.waiting import expect_fits, expect_link, settled
 
 PROMPT = "Mary lives in Paris. John lives in Rome. Mary lives in"
 LINK = {"model": "tiny-llama", "method": "random", "text": PROMPT, "generated_tokens": "12", "decoding": "sample"}
@@ -29,8 +28,7 @@ def test_each_generated_token_has_a_row_and_the_link_keeps_the_chosen_one(
     page.get_by_text("Continue the prompt and explain every token").click()
     table = page.get_by_role("region", name=TABLE_LABEL)
     expect(table.locator("tbody tr")).to_have_count(12, timeout=2 * TIMEOUT_MS)
-    settled(page)
-    assert fits(page)
+    expect_fits(page)
     assert table.evaluate("(box) => box.scrollWidth > box.clientWidth") == (width == 390)
     expect(page.get_by_text("Generated (sampled with seed 0):")).to_contain_text("without that sentence, it is")
     expect(page.get_by_role("button", name="Export generated text")).to_be_visible()
@@ -39,8 +37,8 @@ def test_each_generated_token_has_a_row_and_the_link_keeps_the_chosen_one(
     third.click()
     expect(page.get_by_text(shown)).to_be_visible(timeout=TIMEOUT_MS)
     settled(page)
-    assert "generated_step=3" in page.url
+    expect_link(page, "generated_step=3")
     again = open_page(page.url, scheme="dark", width=width)
     expect(again.get_by_role("region", name=TABLE_LABEL).locator("tbody tr")).to_have_count(12, timeout=2 * TIMEOUT_MS)
     expect(again.get_by_text(shown)).to_be_visible(timeout=TIMEOUT_MS)
-    assert fits(again)
+    expect_fits(again)

@@ -13,7 +13,7 @@ from components.palette import PALETTES, STEPS, Theme, color
 from tests.browser.conftest import RUNNING, TIMEOUT_MS
 from tests.browser.maps import QUICK, address, expect_maps, expect_table, hover_text, hover_tip, rgb, row
 from tests.browser.server import Server
-from tests.browser.waiting import FITS, UNTIL_IT_RUNS, box_of, go_to, settled
+from tests.browser.waiting import FITS, UNTIL_IT_RUNS, box_of, boxes_of, go_to, settled
 
 TEXT_HERE = "the acting is warm and funny"
 HEADER = 80
@@ -67,7 +67,7 @@ def test_what_a_hovered_token_says_is_above_or_below_its_line_and_within_the_win
     page = settled(open_page(address(server, model, text=f"{TEXT_HERE}, {TEXT_HERE} " * 5), width=width))
     expect_maps(page)
     tokens = row(page, "gradient_x_input").locator(".xg-map b")
-    boxes = [box_of(token) for token in tokens.all()]
+    boxes = boxes_of(*tokens.all())
     middle, right = len(boxes) // 2, max(range(len(boxes)), key=lambda at: boxes[at]["x"] + boxes[at]["width"])
     for at in (0, middle, right, len(boxes) - 1):
         for line in ("end", "start"):

@@ -10,8 +10,8 @@ from playwright.sync_api import Page, expect
 
 from components.navigation import IMAGES, LIBRARY, TEXT
 from tests.browser.conftest import TIMEOUT_MS
-from tests.browser.organising import fits
 from tests.browser.server import Server
+from tests.browser.waiting import expect_fits
 
 LINK = {"model": "reviews-minilm", "method": "kernel_shap", "text": "The plot drags, but the ending is warm."}
 
@@ -22,10 +22,10 @@ def test_the_exact_map_replaces_its_preview(server: Server, open_page: Callable[
     page = open_page(f"{server.url}/{TEXT.url_path}?{urlencode(query)}", width=width)
     expect(page.get_by_text("Its preview was off by")).to_be_visible(timeout=4 * TIMEOUT_MS)
     expect(page.get_by_text("Preview: estimated")).to_have_count(0)
-    assert fits(page)
+    expect_fits(page)
     library = open_page(f"{server.url}/{LIBRARY.url_path}?section=previews", width=width)
     expect(library.get_by_text("1 pass in place of")).to_be_visible(timeout=TIMEOUT_MS)
-    assert fits(library)
+    expect_fits(library)
 
 
 def test_the_exact_map_of_a_picture_replaces_its_preview(server: Server, open_page: Callable[..., Page]) -> None:
@@ -33,4 +33,4 @@ def test_the_exact_map_of_a_picture_replaces_its_preview(server: Server, open_pa
     page = open_page(f"{server.url}/{IMAGES.url_path}?{urlencode(query)}", width=390)
     expect(page.get_by_text("Its preview was off by")).to_be_visible(timeout=6 * TIMEOUT_MS)
     expect(page.get_by_text("Preview: estimated")).to_have_count(0)
-    assert fits(page)
+    expect_fits(page)

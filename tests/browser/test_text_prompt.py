@@ -11,9 +11,8 @@ from playwright.sync_api import Page, expect
 
 from components.navigation import TEXT
 from tests.browser.conftest import TIMEOUT_MS
-from tests.browser.organising import fits
 from tests.browser.server import Server
-from tests.browser.waiting import settled
+from tests.browser.waiting import expect_fits, expect_link, settled
 from tests.tiny import save_causal
 
 
@@ -25,8 +24,7 @@ def test_tokens_are_chosen_or_typed_and_the_link_keeps_them(
     query = {"model": model, "method": "occlusion", "text": "The film was good. It was not bad."}
     page = open_page(f"{server.url}/{TEXT.url_path}?{urlencode(query)}", width=width)
     expect(page.get_by_text("The model continues with")).to_be_visible(timeout=TIMEOUT_MS)
-    settled(page)
-    assert fits(page)
+    expect_fits(page)
     page.get_by_role("combobox", name="Explain").click()
     page.get_by_role("option").nth(2).click()
     expect(page.get_by_text("Explained:")).to_contain_text("rank 2 of", timeout=TIMEOUT_MS)
@@ -35,7 +33,7 @@ def test_tokens_are_chosen_or_typed_and_the_link_keeps_them(
     contrast.press("Enter")
     expect(page.get_by_text("Explained:")).to_contain_text("rather than ·film", timeout=TIMEOUT_MS)
     settled(page)
-    assert "contrast=+film" in page.url
+    expect_link(page, "contrast=+film")
     again = open_page(page.url, scheme="dark", width=width)
     expect(again.get_by_text("Explained:")).to_contain_text("rather than ·film", timeout=TIMEOUT_MS)
-    assert fits(again)
+    expect_fits(again)

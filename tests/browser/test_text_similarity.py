@@ -10,9 +10,8 @@ from playwright.sync_api import Page, expect
 
 from components.navigation import TEXT
 from tests.browser.conftest import TIMEOUT_MS
-from tests.browser.organising import fits
 from tests.browser.server import Server
-from tests.browser.waiting import settled
+from tests.browser.waiting import expect_fits, expect_link, settled
 
 PAIR = {"model": "nli-minilm", "method": "random", "text": "A man plays a guitar.", "pair": "Somebody makes music."}
 ALT = "Lines between the tokens of both texts. The strongest pairs are listed above."
@@ -29,8 +28,8 @@ def test_lines_between_the_texts_are_drawn_on_request_and_by_the_link(
     expect(picture).to_be_visible(timeout=2 * TIMEOUT_MS)
     settled(page)
     assert picture.evaluate(DRAWN)
-    assert fits(page)
+    expect_fits(page)
     expect(page.get_by_text("Their similarity is 0.")).to_contain_text("“guitar” and “music”")
-    assert "open=similarity" in page.url
+    expect_link(page, "open=similarity")
     again = open_page(page.url, scheme="dark", width=width)
     expect(again.get_by_role("img", name=ALT)).to_be_visible(timeout=2 * TIMEOUT_MS)

@@ -12,7 +12,7 @@ from components.palette import PALETTES
 from components.styles import SYMBOLS
 from tests.browser.conftest import TIMEOUT_MS, Scheme
 from tests.browser.server import Server
-from tests.browser.waiting import box_of
+from tests.browser.waiting import box_of, boxes_of
 
 MAPS = ("first", "second")
 RINGS = """positions => [...document.querySelectorAll('.st-key-text_rows .xg')].map(map => positions.map(
@@ -157,7 +157,7 @@ def test_no_run_is_spent_on_a_special_token_nor_on_text_that_is_selected_by_drag
     for position in (0, 16):
         unit(page, position).click()
         unit(page, position).click(modifiers=["Shift"])
-    start, end = box_of(unit(page, 10)), box_of(unit(page, 11))
+    start, end = boxes_of(unit(page, 10), unit(page, 11))
     page.mouse.move(start["x"] + 2, start["y"] + start["height"] / 2)
     page.mouse.down()
     page.mouse.move(end["x"] + end["width"] - 2, end["y"] + end["height"] / 2, steps=5)

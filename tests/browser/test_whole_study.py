@@ -23,9 +23,9 @@ from tests.browser.annotating import (
     steps,
 )
 from tests.browser.conftest import TIMEOUT_MS
-from tests.browser.organising import LINK, answer, ask, fits, number, press
+from tests.browser.organising import LINK, answer, ask, number, press
 from tests.browser.server import Server
-from tests.browser.waiting import FITS
+from tests.browser.waiting import FITS, expect_fits
 from tests.unit.study.samples import text_design
 
 Open = Callable[..., Page]
@@ -56,7 +56,7 @@ def test_from_the_design_to_the_results(server: Server, open_page: Open, tmp_pat
     assert (found["answers"], found["annotators"]) == (2 * ANSWERS, 2)
     expect_numbers(organizer, found)
     for page in (organizer, touched, pointed):
-        assert fits(page)
+        expect_fits(page)
     organizer.set_viewport_size({"width": 390, "height": 900})
     organizer.wait_for_function(FITS)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import numpy as np
 from PIL import Image
@@ -41,27 +42,49 @@ UNTIL_IT_RUNS = """(running, runs) => new Promise((done) => {
 })"""
 """The script runs, or does not. It looks at each change of the page: a short run may be over within a frame."""
 FITS = """() => {
-  const main = document.querySelector("[data-testid=stMain]");
-  return main && main.scrollWidth <= main.clientWidth && document.documentElement.scrollWidth <= innerWidth;
+  const main = document.querySelector("[data-testid=stMain]") ?? document.documentElement;
+  return main.scrollWidth <= main.clientWidth && document.documentElement.scrollWidth <= innerWidth;
 }"""
-"""Nothing is to be scrolled sideways: a window that has just become narrower may take a moment."""
+PLACES = """all => all.every((one) => one.isConnected && one.getClientRects().length)
+  && all.map((one) => one.getBoundingClientRect().toJSON())"""
+"""Where these are, all at one moment, if all are there."""
 
 
 def settled(page: Page) -> Page:
     """Waits until nothing moves any more. After a choice, first wait for what it brings: the script may not have begun.
 
-    What runs on by itself, as a job does, never settles.
+    What runs on by itself never settles, nor does a page with a bar of progress, such as a list of jobs. A file has no
+    script: it is painted.
     """
-    page.wait_for_function(SETTLED)
+    if page.url.startswith("http"):
+        page.wait_for_function(SETTLED)
     page.evaluate(PAINTED)
     return page
 
 
+def expect_fits(page: Page) -> None:
+    """Nothing is to be scrolled sideways, once nothing moves: a window that became narrower may take a moment."""
+    settled(page).wait_for_function(FITS)
+
+
+def expect_link(page: Page, *said: str) -> None:
+    """The address says it: that comes with the end of a run, a little after what the run shows."""
+    for one in said:
+        expect(page).to_have_url(re.compile(re.escape(one)))
+
+
+def boxes_of(*located: Locator) -> list[FloatRect]:
+    """Where these are in the window, at one moment, once nothing moves."""
+    page = settled(located[0].page)
+    while not (boxes := page.evaluate(PLACES, [one.element_handle() for one in located])):
+        for one in located:
+            expect(one).to_be_visible()
+    return boxes
+
+
 def box_of(located: Locator) -> FloatRect:
-    """Where something is in the window, once it is there: a script that runs may just be putting it there anew."""
-    while (box := located.bounding_box()) is None:
-        expect(located).to_be_visible()
-    return box
+    """Where something is in the window, once nothing moves."""
+    return boxes_of(located)[0]
 
 
 def pixels(place: Locator | Page) -> np.ndarray:
