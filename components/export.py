@@ -19,10 +19,10 @@ from PIL import Image
 from components.inputs.choices import Focus
 from components.inputs.picture_choice import PictureFocus
 from components.links import LONGEST_IN_LINK, non_default_params
+from components.method_row import explained_name
 from components.styles import ASSETS, ThemeChoice, stylesheet
 from components.widgets.base import component_key
 from components.widgets.patch_map import png_file
-from engine.format import visible_token
 from engine.home import product_version
 from engine.registry import Explainer
 from engine.request import Example, Input, Picture, Prompt
@@ -146,9 +146,9 @@ def run_arguments(origin: Provenance, seed: int) -> list[str]:
     return arguments + ([] if origin.dtype == "float32" else ["--dtype", origin.dtype])
 
 
-def cite_html(shown: ExplainedMethods) -> str:
+def cite_html(shown: ExplainedMethods, example: Input | None) -> str:
     """Product, version, model and revision, and a reference for each method."""
-    return citation_html(cite(shown), references(shown))
+    return citation_html(cite(shown, example), references(shown))
 
 
 def citation_html(sentence: str, lines: Iterable[str]) -> str:
@@ -157,15 +157,15 @@ def citation_html(sentence: str, lines: Iterable[str]) -> str:
     return f'<div class="xg"><p>{escape(sentence)}</p><ul class="xg-small">{listed}</ul></div>'
 
 
-def cite(shown: ExplainedMethods) -> str:
+def cite(shown: ExplainedMethods, example: Input | None) -> str:
     """The sentence that cites the explanations, which are all of one run."""
-    return citation(shown[0][1])
+    return citation(shown[0][1], example)
 
 
-def citation(explanation: Explanation) -> str:
+def citation(explanation: Explanation, example: Input | None) -> str:
     """The sentence that cites an explanation: product, model, explained class, run and scaled heads."""
     origin = explanation.provenance
-    prediction, name = explanation.prediction, visible_token(origin.target_label)
+    prediction, name = explanation.prediction, explained_name(explanation, example)
     explained = "its score" if prediction.regression else f"{prediction.class_word} {name}"
     heads = ", ".join(f"{layer}.{head} x {scale:g}" for layer, head, scale in origin.heads)
     return (

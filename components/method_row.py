@@ -98,12 +98,12 @@ def token_map(method: Explainer, made: Explanation, example: Example, unit: str)
     )
 
 
-def explained_name(made: Explanation, example: Input) -> str:
+def explained_name(made: Explanation, example: Input | None) -> str:
     """The explained class; of a prompt the token, with its contrast if it has one."""
     return f"{visible_token(made.provenance.target_label)}{rather_than(example)}"
 
 
-def rather_than(example: Input) -> str:
+def rather_than(example: Input | None) -> str:
     """The contrast of a prompt, to stand behind its target; else empty."""
     contrast = example.contrast if isinstance(example, Prompt) else None
     return "" if contrast is None else f" rather than {visible_token(contrast)}"

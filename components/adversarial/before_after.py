@@ -23,6 +23,7 @@ from components.adversarial.descriptions import (
     result_title,
     summarize_attacks,
 )
+from components.method_row import rather_than
 from components.numbers import plain, signed
 from components.prediction import prediction_html
 from components.styles import asset_sheet
@@ -31,6 +32,7 @@ from components.widgets.patch_map import legend_html as patch_legend
 from components.widgets.token_map import TokenMap, token_map_html
 from components.widgets.token_map import legend_html as token_legend
 from engine.attacks.result import AttackResult
+from engine.format import visible_token
 from engine.registry import Explainer
 from engine.request import Example, Input
 from engine.result import Prediction
@@ -50,7 +52,7 @@ MOST_BARS = 2
 
 def build_map(result: AttackResult, scores: Scores, example: Input, signed: bool) -> MapView:
     """A map of the scores of all positions on its own scale. `signed`: scores are for or against the class."""
-    target = result.provenance.target_label
+    target = f"{visible_token(result.provenance.target_label)}{rather_than(example)}"
     if isinstance(example, Example):
         texts = (example.text,) if example.text_pair is None else (example.text, example.text_pair)
         return TokenMap(units(result.tokens, scores, example), texts, signed, target)

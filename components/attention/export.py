@@ -26,6 +26,7 @@ from components.export import (
     standalone_page,
     target_arguments,
 )
+from components.method_row import explained_name
 from components.numbers import percent, plain, signed
 from components.palette import PALETTES, STEPS, Side, color, step_of
 from components.prediction import PROBE, prediction_html
@@ -56,6 +57,7 @@ from components.widgets.attention_board import (
 )
 from components.widgets.patch_map import PatchMap, png_file
 from components.widgets.patch_map.png import overlay_png
+from engine.format import visible_token
 from engine.heads.matrices import MatrixSelection
 from engine.heads.readings import (
     CAUTION,
@@ -169,7 +171,8 @@ def attention_file(export: HeadsExport) -> bytes:
     explanation, origin = export.explanation, export.explanation.provenance
     metadata = {
         "about": ABOUT, "axes": AXES, "model": origin.model, "revision": origin.revision,
-        "target": origin.target_label, "tokens": json.dumps([token.text for token in explanation.tokens]),
+        "target": explained_name(explanation, export.state.input),
+        "tokens": json.dumps([token.text for token in explanation.tokens]),
         "grid": json.dumps(explanation.grid), "heads": json.dumps([list(head) for head in origin.heads]),
     }  # fmt: skip
     return safetensors.numpy.save(
@@ -259,7 +262,7 @@ def cite_html(export: HeadsExport) -> str:
 
 def _citations(export: HeadsExport) -> list[str]:
     """Product and model, the source of the score, and the caution."""
-    return [citation(export.explanation), *references(export), CAUTION]
+    return [citation(export.explanation, export.state.input), *references(export), CAUTION]
 
 
 def _title(sheet: SvgSheet, title: str, *lines: str) -> None:
@@ -271,11 +274,12 @@ def _title(sheet: SvgSheet, title: str, *lines: str) -> None:
 
 
 def _describe_prediction(export: HeadsExport) -> str:
-    prediction, origin = export.explanation.prediction, export.explanation.provenance
+    prediction = export.explanation.prediction
     if prediction.regression:
         return f"Score: {signed(prediction.logits[0])}."
-    text = f"Predicted: {prediction.label}, {percent(prediction.probabilities[prediction.index])}."
-    return text if origin.target == prediction.index else f"{text} Explained: {origin.target_label}."
+    predicted, explained = visible_token(prediction.label), explained_name(export.explanation, export.state.input)
+    text = f"Predicted: {predicted}, {percent(prediction.probabilities[prediction.index])}."
+    return text if explained == predicted else f"{text} Explained: {explained}."
 
 
 def _score_map(sheet: SvgSheet, export: HeadsExport, scores: HeadScoreMap) -> None:

@@ -136,7 +136,7 @@ def command(comparison: Comparison) -> str:
 def cite_html(comparison: Comparison) -> str:
     """Product, version, models and revisions, and a reference for each method. Everything foreign is escaped."""
     explained = list(zip(comparison.explained, comparison.explanations, strict=True))
-    origins = [f"{column.letter}: {citation(explanation)}" for column, explanation in explained]
+    origins = [f"{column.letter}: {citation(explanation, comparison.state.input)}" for column, explanation in explained]
     lines = (line for column, explanation in explained for line in references(((column.method, explanation),)))
     return citation_html(" ".join(origins[:1]), [*origins[1:], *dict.fromkeys(lines)])
 

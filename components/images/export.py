@@ -76,7 +76,7 @@ def picture_sheet(export: PictureExport) -> Sheet:
         picture=model_view.transform(picture.pixels),
         cards=tuple(cards),
         head=(f"Explanations of one prediction of {origin.model}", f"{predicted}{explained}"),
-        foot=(cite(export.methods), *references(export.methods)),
+        foot=(cite(export.methods, None), *references(export.methods)),
         truth=None if mask is None else model_view.transform_mask(mask),
         pins=export.pins,
         opacity=view.opacity / 100,
@@ -134,4 +134,4 @@ def draw_export(
         return
     explained = tuple((methods[id], explanation) for id, explanation in explanations.items())
     export = PictureExport(state.focus, explained, truth, state.pins, state.view, state.seed)
-    export_area("picture", FILES, export, state.focus, command(export), cite_html(explained))
+    export_area("picture", FILES, export, state.focus, command(export), cite_html(explained, None))

@@ -85,7 +85,7 @@ def export_html(export: TextExport) -> str:
     sections = (
         prediction_html(export.first.prediction, origin.target),
         f'<div class="{STACK.removeprefix(".")}">{maps}</div>',
-        f"<h2>Cite this</h2>{cite_html(export.methods)}{command_html(export.example, command(export))}",
+        f"<h2>Cite this</h2>{cite_html(export.methods, export.example)}{command_html(export.example, command(export))}",
     )
     units = ",".join(f"{STACK} {unit_selector(position)}" for position in sorted(export.pinned))
     rings = f"{units}{{outline:2px solid var(--xg-text)}}" if units else ""
@@ -95,7 +95,7 @@ def export_html(export: TextExport) -> str:
 def export_svg(export: TextExport, dark: bool = True) -> str:
     """One picture of all maps, with scales and references; light, and `dark` where the reader prefers it."""
     rows = [(row.title, row.view) for row in export.rows]
-    return maps_svg(rows, [cite(export.methods), *references(export.methods)], dark, export.pinned)
+    return maps_svg(rows, [cite(export.methods, export.example), *references(export.methods)], dark, export.pinned)
 
 
 def csv_table(export: TextExport) -> str:
@@ -149,4 +149,4 @@ def draw_export(
     export = TextExport(state.example, state.unit, explained, tuple(above), state.view, state.pins)
     light = partial(export_svg, export, dark=False)
     png = partial(png_button, "PNG", PNG_FILE, light, PNG_HELP, key="text_keep_PNG")
-    export_area("text", FILES, export, state.focus, command(export), cite_html(explained), png)
+    export_area("text", FILES, export, state.focus, command(export), cite_html(explained, state.example), png)

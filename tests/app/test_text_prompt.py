@@ -96,6 +96,7 @@ def test_a_contrast_explains_the_difference_and_is_in_the_link_and_the_command(
     assert not page.exception
     assert not errors(page)
     assert f"for <bdi>{second} rather than {first}</bdi>" in unescape(html_of(page))
+    assert f"token {second} rather than {first}, float32" in unescape(html_of(page)), "the citation"
     arguments = command_of(page)
     assert arguments[arguments.index("--target") : arguments.index("--json")] == [
         "--target", second, "--contrast", first,
@@ -178,6 +179,7 @@ def test_the_attention_page_has_the_prompt_and_its_tokens(model: str, opened: Ca
     shown = unescape(html_of(page))
     assert f"matters most for <i>{visible_token(second)} rather than {visible_token(first)}</i>" in shown
     assert "The more probable of the two tokens" in shown, "with the head switched off"
+    assert f"token {visible_token(second)} rather than {visible_token(first)}, float32" in shown, "the citation"
 
 
 def test_a_data_set_of_prompts_is_offered_and_sets_both_tokens(opened: Callable[..., AppTest], model: str) -> None:

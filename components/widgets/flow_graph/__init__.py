@@ -318,7 +318,7 @@ def flow_svg(graph: FlowGraph, explanation: Explanation, settings: str = "") -> 
     ):
         add_sentence(sheet, line)
     _FlowDrawing(graph, sheet.y + LINE).draw(sheet)
-    for line in (citation(explanation), CITATIONS[graph.kind], PRUNED):
+    for line in (citation(explanation, None), CITATIONS[graph.kind], PRUNED):
         add_sentence(sheet, line)
     return svg_document(sheet, dark=False)
 

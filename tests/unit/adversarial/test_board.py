@@ -42,7 +42,7 @@ from engine.attacks.plan import PIXELS
 from engine.attacks.result import AttackResult
 from engine.metrics.results import share_interval
 from engine.registry import explainer
-from engine.request import Picture
+from engine.request import Picture, Prompt
 from tests.unit.adversarial.making import TEXT, picture_attack, prediction, text_attack
 
 METHOD = explainer("gradient_x_input", "text")
@@ -71,6 +71,8 @@ def test_all_maps_end_at_the_largest_score_of_any() -> None:
     assert [view.largest for view in views] == [3.0, 2.0, 2.0]
     assert [view.scale for view in build_maps([text_attack()], METHOD, TEXT, shared=False)] == [3.0, 2.0]
     assert {view.scale for view in size_maps([text_attack()], TEXT)} == {3.0}
+    of_prompt = Prompt(TEXT.text, target=" good", contrast=" bad")
+    assert {view.target for view in build_maps([text_attack()], METHOD, of_prompt)} == {"positive rather than ·bad"}
 
 
 def test_the_board_has_a_side_before_and_one_after_each_attack() -> None:
