@@ -97,7 +97,7 @@ NOT_RUN_YET = {
     f"hours. {RESUMES}",
     "smat": f"No run yet with the current teachers. A run trains about 200 students, which takes hours. {RESUMES}",
     "smat-data": f"No run yet. A run fine-tunes six small models on MLQE-PE and trains 180 students there and on "
-    f"CIFAR-10, both from `EXEGESIS_DATA`. It takes about an hour. {RESUMES}",
+    f"CIFAR-10, both from `EXEGESIS_DATA`. It takes about half an hour. {RESUMES}",
 }
 FILE_SUFFIXES = {"faithfulness": "", "sanity": ", randomization and attacks", "data": "", "smat": "", "smat-data": ""}
 CHANGED = "These models have changed since this report was made, so a run here may give other results: {}."

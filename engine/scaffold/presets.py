@@ -167,7 +167,7 @@ DATA_PLANS: Mapping[str, ScaffoldPlan] = {
         for pair in ("ru-en",)
     },
 }
-"""Plans on real data in EXEGESIS_DATA, by task. Few examples, passes and settings: all students take about an hour.
+"""Plans on real data in EXEGESIS_DATA, by task. Few examples, passes and settings: all students take half an hour.
 The teacher of pictures learned from the train part, students from the test part; both of translations read the train
 part."""
 

@@ -18,9 +18,9 @@ from engine import jobs
 from engine.errors import UsageError
 from engine.models import catalog
 from engine.reproduction import smat
-from engine.reproduction.claims import Claim, declaration
+from engine.reproduction.claims import FOLDER, Claim, declaration, load_declaration
 from engine.reproduction.documents import FailureReason, claims_csv, markdown, read_reasons, tables_csv
-from engine.reproduction.papers import EMBEDDED, TASKS
+from engine.reproduction.papers import EMBEDDED, TASKS, TOPICS
 from engine.reproduction.report import ModelSummary, report_from_plain
 from engine.reproduction.run import cached_report, reproduce, smat_tasks
 from engine.reproduction.smat import SmatQuery, named_sizes
@@ -34,7 +34,9 @@ from tests.unit.reproduction.student_reports import report_of
 
 pytestmark = pytest.mark.usefixtures("home")
 
-REAL_DIGEST = "25882a87284f777a2ac265cc49421539b0d0e48c1547e8b1c63c835c8f5431a9"
+REAL_DIGEST = "2eff63119e192dc7d2975d163f9fbd0442bc916cd9b1f3c223eae7bfe39d8676"
+WITH_FIVE_SEEDS = "25882a87284f777a2ac265cc49421539b0d0e48c1547e8b1c63c835c8f5431a9"
+"""Of the claims on real data, while each setting had five seeds."""
 """Of the claims on real data, as they were declared before any student was trained."""
 EVERY = {task: {"small": 1, "middle": 2, "large": 3} for task in TASKS}
 
@@ -129,8 +131,13 @@ REAL = {claim.id: claim for claim in declaration("smat-data").select((), EVERY)}
 TAUGHT_HERE = {"simulability", "active_share"}
 
 
-def test_claims_on_real_data_were_not_moved_since_they_were_declared() -> None:
+def test_claims_on_real_data_were_not_moved_since_they_were_declared(tmp_path: Path) -> None:
     assert declaration("smat-data").digest == REAL_DIGEST
+    plain = json.loads((FOLDER / TOPICS["smat-data"].declaration).read_text(encoding="utf-8"))
+    plain["revised"], revision = plain["revised"].split(" Revised a second time")
+    assert revision.endswith(f"Without this revision the digest is {WITH_FIVE_SEEDS}.")
+    (tmp_path / "with_five_seeds.json").write_text(json.dumps(plain), encoding="utf-8")
+    assert load_declaration(tmp_path / "with_five_seeds.json", "smat-data").digest == WITH_FIVE_SEEDS
 
 
 @pytest.mark.parametrize("claim", REAL.values(), ids=REAL)
