@@ -16,10 +16,8 @@ ADAPTERS: dict[str, TextAdapter] = {**encoders.CLASSIFIERS, **decoders.CLASSIFIE
 """Classifiers by the `model_type` of config.json: one architecture each, which `exegesis train` trains."""
 CAUSAL_ADAPTERS: dict[str, TextAdapter] = dict(decoders.LANGUAGE_MODELS)
 """Causal language models by the name of their architecture in config.json."""
-OTHER_ADAPTERS: dict[str, TextAdapter] = {
-    adapter.architecture: adapter for adapter in (*encoders.OTHER_CLASSIFIERS, *decoders.OTHER_CLASSIFIERS)
-}
-"""Classifiers of a family that has another one, or whose other models are language models, by architecture."""
+OTHER_ADAPTERS: dict[str, TextAdapter] = {adapter.architecture: adapter for adapter in encoders.OTHER_CLASSIFIERS}
+"""Classifiers of a family that has another one, by architecture."""
 
 
 def register_family(model_type: str, adapter: TextAdapter) -> None:

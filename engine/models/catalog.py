@@ -330,10 +330,10 @@ def fair_scores(card: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return {split: score for split, score in scores.items() if split != CHOSEN_ON} or scores
 
 
-def locate_base(base: str, argument: str = "base") -> Path:
+def locate_base(base: str, argument: str = "base", language_models: bool = False) -> Path:
     """Locate the folder of a base: `minilm`, `bases/NAME`, a local folder, or a hub id `owner/name[@revision]`.
 
-    `argument`: how errors call it.
+    `argument`: how errors call it. `language_models`: it may also be one that is embedded or fetched.
     """
     if base == "minilm":
         return minilm_folder()
@@ -342,6 +342,10 @@ def locate_base(base: str, argument: str = "base") -> Path:
     if not base.strip():
         raise UsageError(f"{argument}: must be `minilm`, a folder with a checkpoint or a hub id, got an empty name.")
     access.check_model(base)
+    if language_models and base in fetched.FETCHED and not fetched.is_fetched(base):
+        raise UsageError(f"{argument}: {base} is not stored here yet. Fetch it: exegesis models get {base}.")
+    if language_models and is_embedded(base) and is_causal(base):
+        return locate(base).folder
     if is_embedded(base):
         trained = "language model" if is_causal(base) else "model"
         raise UsageError(

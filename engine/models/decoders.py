@@ -83,10 +83,10 @@ LANGUAGE_MODELS: dict[str, TextAdapter] = {
 }
 """Causal language models by the name of their architecture in config.json."""
 
-CLASSIFIERS: dict[str, TextAdapter] = {"gpt2": _GPT2}
-"""Classifiers by the `model_type` of config.json."""
-OTHER_CLASSIFIERS = tuple(
-    replace(LANGUAGE_MODELS[f"{name}ForCausalLM"], architecture=f"{name}ForSequenceClassification", head=("score",))
+CLASSIFIERS: dict[str, TextAdapter] = {"gpt2": _GPT2} | {
+    name.lower(): replace(
+        LANGUAGE_MODELS[f"{name}ForCausalLM"], architecture=f"{name}ForSequenceClassification", head=("score",)
+    )
     for name in ("Llama", "Mistral", "Qwen2", "Qwen3")
-)
-"""Classifiers of types whose other models are language models."""
+}
+"""Classifiers by the `model_type` of config.json."""

@@ -19,7 +19,7 @@ class LoopConfig:
 
     program: ClassVar[str] = "train"
 
-    base: str = option("minilm", "minilm, bases/NAME, a hub ID or a local folder")
+    base: str = option("minilm", "minilm, bases/NAME, a language model, a hub ID or a local folder")
     dataset: str = option("sst2", "ID of a data set, or a CSV or JSONL file")
     out: str = option("trained", "folder for weights, card and checkpoint")
     epochs: int = option(10, "passes over the training set", low=1)

@@ -61,7 +61,7 @@ class FineTuning(TrainingRecipe[TrainConfig]):
         if config.head == "lora" and config.method != "lora":
             raise not_allowed("head", f"full with the method {config.method}", config.head, "Or add --method lora.")
         self.config, self.as_adapter = config, config.method != "full"
-        self.path = catalog.locate_base(config.base)
+        self.path = catalog.locate_base(config.base, language_models=True)
         self.family = checkpoint_files.read_base_config(self.path).get("model_type", "")
         if self.family not in (known := trained_types()):
             raise not_allowed("base", f"of a type that can be fine-tuned: {', '.join(known)}", self.family)

@@ -197,7 +197,7 @@ def _training_sets_table(sets: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def describe_training(base: str, dataset: str, data: Mapping[str, str]) -> dict[str, Any]:
     """Describe source, license, use and limits of a base and a data set, as far as they are known."""
-    if base in catalog.embedded_bases():
+    if catalog.is_embedded(base):
         card = catalog.card(base)
         source = {"name": base, "source": f"{base} of Exegesis: {card['kind']}", "licence": card["licence"]}
     else:

@@ -16,17 +16,18 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from engine.errors import Cancelled, ExegesisError, UsageError
+from engine.explain import explain
 from engine.models import checkpoint_files
 from engine.models.adapters import adapter_for
 from engine.models.loading import load_base, load_model
 from engine.models.summary import model_size
 from engine.progress import CancelToken, silent
-from engine.request import Example
+from engine.request import Example, Request
 from engine.similarity import text_similarity
 from engine.training.config import TrainConfig
 from engine.training.finetuning import FineTuning, train
 from tests.project import ROOT
-from tests.tiny import FAMILIES, save_checkpoint
+from tests.tiny import FAMILIES, save_causal, save_checkpoint
 
 TWO = {"warm": "good", "bad": "poor"}
 HEAD_LAYERS = {
@@ -129,8 +130,8 @@ def test_an_adapter_on_a_base_with_a_decoder_loads_as_the_encoder_that_was_train
 
 
 def test_a_base_that_is_not_fine_tuned_or_has_no_tokenizer_is_refused(tiny, toy, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"base: must be of a type that can be fine-tuned: albert, .*, got 'llama'"):
-        train(config(tiny("llama-classifier"), toy(TWO, 40), tmp_path / "m"))
+    with pytest.raises(UsageError, match=r"base: must be of a type that can be fine-tuned: albert, .*, got 'gemma2'"):
+        train(config(str(save_causal("gemma2", tmp_path / "gemma2")), toy(TWO, 40), tmp_path / "m"))
     bare = save_checkpoint("bert", tmp_path / "bare")
     (bare / "tokenizer.json").unlink()
     with pytest.raises(ExegesisError, match=r"base .*bare: no tokenizer in the folder .*, so every word would be"):
@@ -220,6 +221,16 @@ def test_a_stored_full_model_of_an_unusual_family_loads(family: str, tiny, toy, 
         prediction = model.predictions(model.logits(model.collate(encoded)), encoded)[0]
     assert prediction.labels == ("good", "poor")
     assert sum(prediction.probabilities) == pytest.approx(1, abs=1e-6)
+
+
+def test_a_classifier_is_trained_from_a_language_model(toy, tmp_path: Path) -> None:
+    result = train(config("tiny-llama", toy(TWO, 600), tmp_path / "m", method="lora", learning_rate=2e-3, epochs=4))
+    assert result.scores["held-out"].value >= 0.9
+    assert result.card["base"]["name"] == "tiny-llama"
+    answer = explain(Request(str(tmp_path / "m"), "attn_lrp", Example("the film is warm")))
+    assert answer.prediction.labels == ("good", "poor")
+    assert answer.prediction.label == "good"
+    assert abs(answer.scores[answer.features]).max() > 0
 
 
 def test_three_classes_of_pairs(learner, toy, tmp_path: Path) -> None:
@@ -396,8 +407,10 @@ def test_a_diverging_run_stops_and_says_why(tiny, toy, tmp_path: Path) -> None:
 def test_prompts_and_trained_models_are_refused(tiny, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"dataset: agreement holds prompts, which have no classes. .*pretrain"):
         train(config(tiny("bert"), "agreement", tmp_path / "m"))
-    with pytest.raises(UsageError, match="base: tiny-llama is a trained language model, where a base or a sentence"):
-        train(config("tiny-llama", "reviews", tmp_path / "m"))
+    with pytest.raises(UsageError, match="base: reviews-minilm is a trained model, where a base or a sentence"):
+        train(config("reviews-minilm", "reviews", tmp_path / "m"))
+    with pytest.raises(UsageError, match=r"base: .*smollm2-135m is not stored here yet. Fetch it: exegesis models get"):
+        train(config("smollm2-135m", "reviews", tmp_path / "m"))
     with pytest.raises(UsageError, match=r"model: tiny-llama is a trained language model, .* Give `minilm`"):
         text_similarity("a", "b", "tiny-llama")
 
