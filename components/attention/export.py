@@ -70,7 +70,7 @@ from engine.heads.readings import (
 )
 from engine.heads.scores import AGREEMENT, OFF
 from engine.registry import explainer
-from engine.request import Picture
+from engine.request import Picture, Prompt
 from engine.result import Explanation
 from engine.table_io import to_csv
 from engine.vision.picture import read_view
@@ -171,10 +171,11 @@ def attention_file(export: HeadsExport) -> bytes:
     explanation, origin = export.explanation, export.explanation.provenance
     metadata = {
         "about": ABOUT, "axes": AXES, "model": origin.model, "revision": origin.revision,
-        "target": explained_name(explanation, export.state.input),
-        "tokens": json.dumps([token.text for token in explanation.tokens]),
+        "target": origin.target_label, "tokens": json.dumps([token.text for token in explanation.tokens]),
         "grid": json.dumps(explanation.grid), "heads": json.dumps([list(head) for head in origin.heads]),
     }  # fmt: skip
+    if isinstance(export.state.input, Prompt) and export.state.input.contrast is not None:
+        metadata["contrast"] = export.state.input.contrast
     return safetensors.numpy.save(
         {"attention": np.ascontiguousarray(export.reading.attention, dtype="<f2")}, metadata=metadata
     )

@@ -95,7 +95,7 @@ NOT_RUN_YET = {
     f"with the current models. {RESUMES}",
     "data": f"No run yet. A run fine-tunes MiniLM on SST-2 and on film reviews, both from `EXEGESIS_DATA`, and takes "
     f"hours. {RESUMES}",
-    "smat": f"No run yet with the current teachers. A run trains about 200 students, which takes hours. {RESUMES}",
+    "smat": f"No run yet with the current teachers. A run trains about 700 students, which takes hours. {RESUMES}",
     "smat-data": f"No run yet. A run fine-tunes six small models on MLQE-PE and trains 180 students there and on "
     f"CIFAR-10, both from `EXEGESIS_DATA`. It takes about half an hour. {RESUMES}",
 }

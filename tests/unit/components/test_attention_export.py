@@ -20,6 +20,7 @@ from components.attention.export import (
     attention_file,
     explain_command,
     heads_command,
+    html,
     matrix_csv,
     references,
     scores_csv,
@@ -121,6 +122,16 @@ def test_all_attention_is_kept_as_it_is(tmp_path: Path) -> None:
     assert (told["axes"], told["model"], told["target"]) == ("layer head query key", "model-a", "positive")
     assert "NaN where a query may not attend" in told["about"]
     assert (json.loads(told["grid"]), json.loads(told["heads"])) == (None, [])
+
+
+def test_the_files_of_a_prompt_name_its_contrast() -> None:
+    one, focus = kept(), TextFocus("tiny-llama", TEXT, target=" is", contrast=" are")
+    one = replace(one, state=replace(one.state, focus=focus))
+    head = json.loads((body := attention_file(one))[8 : 8 + int.from_bytes(body[:8], "little")])
+    assert (head["__metadata__"]["target"], head["__metadata__"]["contrast"]) == ("positive", " are")
+    assert "Explained: positive rather than ·are." in html(one)
+    assert "positive rather than ·are, float" in html(one), "the citation"
+    assert "contrast" not in attention_file(kept()).decode("latin-1")
 
 
 def test_what_is_shown_is_cited() -> None:
