@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet
     import pyarrow.types
     import scipy.linalg.lapack
+    import scipy.optimize
     import scipy.sparse
     import scipy.special
     import scipy.stats
@@ -76,7 +77,7 @@ else:
     pandas = LazyModule("pandas")
     peft = LazyModule("peft")
     pyarrow = LazyModule("pyarrow", "parquet", "types")
-    scipy = LazyModule("scipy", "linalg", "sparse", "special", "stats")
+    scipy = LazyModule("scipy", "linalg", "optimize", "sparse", "special", "stats")
     skimage = LazyModule("skimage", "data", "io", "segmentation")
     sklearn = LazyModule("sklearn", "datasets")
     sqlalchemy = LazyModule("sqlalchemy")

@@ -203,6 +203,8 @@ def decisive_number_text(claim: Claim, outcome: ClaimOutcome | None, scale: Scal
     number = wording.decisive_number(claim, outcome)
     title = wording.number_title(number.name, scale)
     text = f"{wording.number_with_interval(number)}, required: {wording.rule_text(claim)}"
+    if outcome.verdict == "does not hold" and number.too_small:
+        text += f" (counts from {wording.format_number(number.least)})"
     return f"{title}: {text}" if title else text
 
 
@@ -283,6 +285,7 @@ def _numbers(claim: Claim, outcome: ClaimOutcome, report: Reproduction, query: R
 
 def number_rows(outcome: ClaimOutcome, scale: Scale) -> list[dict[str, object]]:
     """A row a number."""
+    counts = any(one.least for one in outcome.numbers)
     return [
         {
             "What": wording.number_title(one.name, scale) or "all",
@@ -291,6 +294,7 @@ def number_rows(outcome: ClaimOutcome, scale: Scale) -> list[dict[str, object]]:
             "To": round(one.high, 3),
             "Widened from": round(one.wide_low, 3),
             "Widened to": round(one.wide_high, 3),
+            **({"Counts from": round(one.least, 3)} if counts else {}),
             "n": one.n,
             "Inside": wording.INSIDE[one.verdict],
         }

@@ -43,7 +43,7 @@ from engine.reproduction.claims import Claim, ReproductionQuery
 from engine.reproduction.documents import Reasons, failure_reasons, report_files
 from engine.reproduction.papers import NON_FINDING_RULES, TOPICS, scale_of
 from engine.reproduction.report import NOT_RUN, VERDICTS, Reproduction
-from engine.reproduction.wording import accuracy_text, quantity_text, shared_data_text
+from engine.reproduction.wording import accuracy_text, quantity_text, shared_data_text, small_text
 
 PAPER_TITLES = {
     "thesis": "Thesis on faithfulness",
@@ -64,8 +64,8 @@ ABOUT = {
     "each explainer and several seeds, and compares them.",
     "smat-data": "Findings of the same paper on pictures and on scores, tried on real data: photographs (CIFAR-10) and "
     "translations with scores and error tags by people (MLQE-PE), each language pair by itself. A run fine-tunes a "
-    "small model for each pair. It trains five students in each setting, for pictures and for the pair that is learned "
-    "best. Claims on texts, several train sizes and normalizations are in “SMaT: explanations that teach”.",
+    "small model for each pair. It trains students in each setting, for pictures and for the pair that is learned best. "
+    "Claims on texts, several train sizes and normalizations are in “SMaT: explanations that teach”.",
 }
 SURPRISING = "The margin is the distance of the deciding number from its bound. Open a line to read the claim."
 FULL_SCALE = {
@@ -152,6 +152,8 @@ def _paper(state: ReproductionState, claims: Sequence[Claim], statuses: Mapping[
     st.subheader(headline(counts), anchor=False)
     if reports:
         counts_row(counts)
+    if small := sum(one.too_small for one in outcomes.values()):
+        st.caption(small_text(small, counts["does not hold"]))
     for query in state.queries:
         _job(query, statuses[query.topic_id])
     if surprises := widest_failures(claims, outcomes):

@@ -434,8 +434,10 @@ def interval_number(
     n: int,
     rates: tuple[float, float],
     at_best: bool,
+    least: float = 0.0,
 ) -> tuple[ClaimNumber, Margin]:
-    """A number with intervals over examples. `intervals`: at the plain error rate, then at those of its claim."""
+    """A number with its intervals. `intervals`: at the plain error rate, then at those of its claim. `least`: the
+    smallest distance from the bound that counts."""
     plain, inner, outer = intervals
-    inside = margin(value, inner, outer, claim.bounds, n, claim.strict, rates)
-    return ClaimNumber(contrast.name, value, *plain, *outer, n, inside.verdict, at_best), inside
+    inside = margin(value, inner, outer, claim.bounds, n, claim.strict, rates, least)
+    return ClaimNumber(contrast.name, value, *plain, *outer, n, inside.verdict, at_best, least), inside

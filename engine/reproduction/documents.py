@@ -165,12 +165,12 @@ def tables_csv(report: Reproduction) -> str:
 def claims_csv(report: Reproduction, claims: Sequence[Claim]) -> str:
     """A line for each number of the claims; one without numbers has a line with its verdict alone."""
     sections = {claim.id: claim.section for claim in claims}
-    head = ["claim", "section", "verdict", "number", "value", "low", "high", "wide_low", "wide_high", "n", "inside"]
+    head = ["claim", "section", "verdict", "number", "value", "low", "high", "wide_low", "wide_high", "n", "inside", "least"]
     lines: list[Sequence[object]] = []
     for one in report.outcomes:
         start = (one.id, sections[one.id], one.verdict)
         lines += [
-            (*start, n.name, n.value, n.low, n.high, n.wide_low, n.wide_high, n.n, wording.INSIDE[n.verdict])
+            (*start, n.name, n.value, n.low, n.high, n.wide_low, n.wide_high, n.n, wording.INSIDE[n.verdict], n.least or "")
             for n in one.numbers
         ] or [start]
     return _csv(head, (tuple(line) + ("",) * (len(head) - len(line)) for line in lines))
@@ -219,14 +219,17 @@ def _claim(claim: Claim, outcome: ClaimOutcome, scale: Scale, reasons: Reasons |
     if outcome.verdict == "undecided":
         yield from (f"Undecided: {wording.settling_text(outcome)}.", "")
     yield from _paragraph(examination_text(outcome, reasons))
-    columns = ["what", "value", "95% interval", "widened", "n", "inside"]
-    yield from table(columns, [_number(one, scale) for one in outcome.numbers])
+    counts = any(one.least for one in outcome.numbers)
+    columns = ["what", "value", "95% interval", "widened", *["counts from"] * counts, "n", "inside"]
+    yield from table(columns, [_number(one, scale, counts) for one in outcome.numbers])
 
 
-def _number(one: ClaimNumber, scale: Scale) -> list[str]:
+def _number(one: ClaimNumber, scale: Scale, counts: bool) -> list[str]:
+    """`counts`: whether the smallest difference that counts is told."""
     name = wording.number_title(one.name, scale) or "all"
     ends = [wording.interval_text(one), wording.wide_interval_text(one)]
-    return [name, wording.format_number(one.value), *ends, f"{one.n:,}", wording.INSIDE[one.verdict]]
+    least = [wording.format_number(one.least)] * counts
+    return [name, wording.format_number(one.value), *ends, *least, f"{one.n:,}", wording.INSIDE[one.verdict]]
 
 
 def _paper_table(id: str, rows: Sequence[TableRow]) -> Iterator[str]:

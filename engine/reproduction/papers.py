@@ -88,7 +88,10 @@ SEED_LEVEL = (
     "Means over seeds are compared, paired by seed: students of one seed see the same examples in the same order. "
     "Intervals are 95% intervals over seeds (Student's t); those of plausibility are over examples. A claim holds if "
     "the intervals of all its numbers lie within their bounds (Berger, 1982). It does not hold if at least one "
-    "interval lies outside, even after widening for the number of comparisons in the claim (Bonferroni). All other "
+    "interval lies outside, even after widening for the number of comparisons in the claim (Bonferroni). A claim that "
+    "one setting is better than another does not hold either if a widened interval lies below the smallest difference "
+    "that counts: 1.1 standard deviations within a setting, which a t test of two groups of five students, as in the "
+    "paper, would find one time in three (Simonsohn, 2015). All other "
     "claims are undecided; the report estimates the number of seeds or examples that would decide them, with power "
     "0.8 for each open number and the observed value taken as the true one. The probability that either verdict is "
     "wrong is at most 5% per claim, also in simulations in which students vary as they do here, or have skewed or "
@@ -162,7 +165,7 @@ SMAT_DATA = replace(
     about="Simulability is the share of pictures on which student and teacher agree, from 0 to 1; for scores, their "
     "correlation, from −1 to 1. CIFAR-10 replaces the paper's CIFAR-100. Scores are those of MLQE-PE, as in the paper, "
     "but each language pair has a small teacher of its own. A pair's first texts are originals, its second texts their "
-    "translations into English. Each claim compares five students of each setting.",
+    "translations into English.",
     columns=(
         "teacher",
         "revision",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -44,6 +45,8 @@ ERROR_RATE = 0.05
 """Highest probability of a wrong verdict, for a whole claim."""
 POWER = 0.8
 """Probability that the reported number of examples settles an undecided number."""
+SOURCE_POWER = 1 / 3
+"""Probability with which the source would have seen the smallest effect that counts (Simonsohn, 2015)."""
 CEILING_WIDTH = 0.01
 """A mean within this distance of the best that its score can be is at a ceiling."""
 
@@ -53,7 +56,8 @@ class Margin:
     """Distance by which a number is inside its bounds, negative outside. Of `n` examples or seeds.
 
     `low`: the least, wrong at the first of `error_rates` (of a two-sided interval); `high`: the most, wrong at the
-    second. `strict`: the bound itself is outside.
+    second. `strict`: the bound itself is outside. `least`: the smallest distance that counts; a number that is surely
+    below it is outside too, unless it is surely inside.
     """
 
     value: int | float
@@ -62,28 +66,37 @@ class Margin:
     n: int
     strict: bool = False
     error_rates: tuple[float, float] = (ERROR_RATE, ERROR_RATE)
+    least: float = 0.0
 
     @property
     def verdict(self) -> Finding:
-        least = ROUNDING if self.strict else -ROUNDING
-        if self.low >= least:
+        bound = ROUNDING if self.strict else -ROUNDING
+        if self.low >= bound:
             return "holds"
-        return "does not hold" if self.high < least else "undecided"
+        return "does not hold" if self.high < max(bound, self.least) else "undecided"
 
     @property
     def settled_by(self) -> int | None:
-        """Number of examples or seeds that would settle it with power 0.8; None where the number is the bound.
+        """Number of examples or seeds that would settle it with power 0.8; None where the number is the bound."""
+        return min(self.settled_as.values(), default=None)
+
+    @property
+    def settled_as(self) -> dict[Finding, int]:
+        """That number for each verdict that it may lead to, as the number now lies.
 
         An interval of a mean narrows with the square root of n. Half of it, h, is z standard errors long; the bound,
         at a distance d, is excluded with power 0.8 once d is z + z(0.8) of them: at n (h / d)^2 (1 + z(0.8) / z)^2.
         """
-        if abs(self.value) <= ROUNDING:
-            return None
-        inside = self.value > 0
-        half = self.value - self.low if inside else self.high - self.value
-        quantile = NormalDist().inv_cdf(1 - self.error_rates[0 if inside else 1] / 2)
-        times = (1 + NormalDist().inv_cdf(POWER) / quantile) ** 2
-        return math.ceil(round(self.n * times * (half / self.value) ** 2, 6))
+        distances: dict[Finding, tuple[float, float, float]] = {
+            "holds": (self.value, self.value - self.low, self.error_rates[0]),
+            "does not hold": (max(self.least, 0.0) - self.value, self.high - self.value, self.error_rates[1]),
+        }
+        counts: dict[Finding, int] = {}
+        for verdict, (distance, half, rate) in distances.items():
+            if distance > ROUNDING:
+                times = (1 + NormalDist().inv_cdf(POWER) / NormalDist().inv_cdf(1 - rate / 2)) ** 2
+                counts[verdict] = math.ceil(round(self.n * times * (half / distance) ** 2, 6))
+        return counts
 
 
 @dataclass(frozen=True)
@@ -98,11 +111,12 @@ class Judgment:
 
 def margin(
     value: float, plain: Ends, wide: Ends, bounds: Bounds, n: int, strict: bool = False,
-    error_rates: tuple[float, float] = (ERROR_RATE, ERROR_RATE),
+    error_rates: tuple[float, float] = (ERROR_RATE, ERROR_RATE), least: float = 0.0,
 ) -> Margin:  # fmt: skip
     """Margin of a number that must lie between the bounds; None is no bound.
 
-    `plain` must lie inside for it to hold, `wide` outside for it not to. `strict`: and not on a bound.
+    `plain` must lie inside for it to hold, `wide` outside for it not to. `strict`: and not on a bound. `least`: see
+    `Margin`.
     """
     lower, upper = -math.inf if bounds[0] is None else bounds[0], math.inf if bounds[1] is None else bounds[1]
 
@@ -115,18 +129,33 @@ def margin(
     else:
         middle = math.inf if math.isfinite(lower) else -math.inf
     best = min(max(middle, wide[0]), wide[1])
-    return Margin(inside(value), min(map(inside, plain)), inside(best), n, strict, error_rates)
+    return Margin(inside(value), min(map(inside, plain)), inside(best), n, strict, error_rates, least)
 
 
 def best_margin(choices: Sequence[Margin]) -> Margin:
     """The margin of several numbers of which one inside is enough."""
+    farthest = max(choices, key=lambda one: one.high - one.least)
     return replace(
-        choices[0],
+        farthest,
         value=max(one.value for one in choices),
         low=max(one.low for one in choices),
-        high=max(one.high for one in choices),
         n=min(one.n for one in choices),
     )
+
+
+@functools.cache
+def detectable_effect(n: int, power: float = SOURCE_POWER) -> float:
+    """The smallest difference that two groups of `n` would show, in standard deviations within a group.
+
+    At it, a two-sided t test at 5% finds the difference with that power, by default 1/3 (Simonsohn, 2015: a smaller
+    effect could not have been seen in the source, whatever it reports).
+    """
+    critical = scipy.stats.t.ppf(1 - ERROR_RATE / 2, 2 * n - 2)
+
+    def missing(shift: float) -> float:
+        return power - float(scipy.stats.nct.sf(critical, 2 * n - 2, shift))
+
+    return float(scipy.optimize.brentq(missing, 1e-6, 5.0)) * (2 / n) ** 0.5
 
 
 def error_rates(entries: int, choices: int, least: int) -> tuple[float, float]:
@@ -151,8 +180,10 @@ def judge_margins(margins: Sequence[Margin], least: int | None = None) -> Judgme
     if need_inside <= 0 or need_outside <= 0:
         return Judgment("holds" if need_inside <= 0 else "does not hold")
     undecided = [one for one in margins if one.verdict == "undecided"]
-    inside = sorted(n for one in undecided if one.value > 0 and (n := one.settled_by) is not None)
-    outside = sorted(n for one in undecided if one.value < 0 and (n := one.settled_by) is not None)
+    inside, outside = (
+        sorted(n for one in undecided if (n := one.settled_as.get(verdict)) is not None and n == one.settled_by)
+        for verdict in ("holds", "does not hold")
+    )
     for counts, need in ((inside, need_inside), (outside, need_outside)):
         if len(counts) >= need:
             return Judgment("undecided", counts[need - 1])
@@ -171,6 +202,7 @@ def correlation_p_value(r: float, n: int) -> float:
 class ClaimNumber:
     """A contrast with the ends of its 95% interval, and of the one that is widened for all numbers of its claim.
     `verdict`: whether it is inside its bounds. `at_best`: all that it compares is the best that its score can be.
+    `least`: the smallest difference that counts; 0 where each does.
     """
 
     name: str
@@ -182,6 +214,12 @@ class ClaimNumber:
     n: int
     verdict: Finding
     at_best: bool = False
+    least: float = 0.0
+
+    @property
+    def too_small(self) -> bool:
+        """Whether it is outside only because it is below the smallest difference that counts."""
+        return self.verdict == "does not hold" and 0 <= self.wide_high < self.least
 
 
 @dataclass(frozen=True)
@@ -202,6 +240,12 @@ class ClaimOutcome:
     @property
     def numbers(self) -> tuple[ClaimNumber, ...]:
         return tuple(number for entry in self.entries for number in entry)
+
+    @property
+    def too_small(self) -> bool:
+        """Whether it fails only because a difference, if there is one, is smaller than counts."""
+        outside = [number for number in self.numbers if number.verdict == "does not hold"]
+        return self.verdict == "does not hold" and bool(outside) and all(number.too_small for number in outside)
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,8 @@ TIME = (
     "On one processor core like those of the shipped report, the whole run takes about {}. Results already in the "
     "cache are not computed again."
 )
+TOO_SMALL = "any difference is less than {}, the smallest that the five seeds of the paper would show"
+"""Of a number that is surely below that."""
 UNKNOWN_TIME = "The time is unknown until such models have been run once."
 
 
@@ -224,9 +226,17 @@ def summary_sentence(report: Reproduction) -> str:
         for verdicts in (FINDINGS, NON_FINDINGS)
     )
     total = f"Of {claims} {'claim' if claims == 1 else 'claims'}"
-    rest = f" Not counted as findings: {others}." if others else ""
+    small = sum(one.too_small for one in report.outcomes)
+    rest = f" {small_text(small, counts['does not hold'])}" if small else ""
+    rest += f" Not counted as findings: {others}." if others else ""
     more = f" {duplicates} more {'is' if duplicates == 1 else 'are'} {DUPLICATE}." if duplicates else ""
     return f"{total}: {findings or 'no findings'}.{rest}{more}"
+
+
+def small_text(count: int, failed: int) -> str:
+    """How many of the claims that fail do so only because a difference is too small, as a sentence."""
+    who = f"{count} of the {failed} that do not hold {'fails' if count == 1 else 'fail'}"
+    return f"{who} only because any difference is smaller than the paper's five seeds would show."
 
 
 def interval_text(number: ClaimNumber) -> str:
@@ -274,6 +284,8 @@ def decision_text(claim: Claim, outcome: ClaimOutcome, scale: Scale) -> str:
     text = f"{named}{format_number(number.value)} ({plain}{widened}), n {number.n:,}"
     if outcome.verdict == "undecided":
         text = f"{text}; {settling_text(outcome)}"
+    if outcome.verdict == "does not hold" and number.too_small:
+        text = f"{text}; {TOO_SMALL.format(format_number(number.least))}"
     return f"{outcome.why} {text}" if outcome.why else text
 
 
@@ -286,7 +298,7 @@ def decisive_number(claim: Claim, outcome: ClaimOutcome) -> ClaimNumber:
         wide = number.wide_low, number.wide_high
         plain = wide if widens else (number.low, number.high)
         own = margin(number.value, plain, wide, claim.bounds, number.n)
-        ends = {"holds": own.low, CONSTRUCTION: own.low, "does not hold": own.high}
+        ends = {"holds": own.low, CONSTRUCTION: own.low, "does not hold": own.high - number.least}
         return ends.get(outcome.verdict, own.value)
 
     best = sorted((max(entry, key=inside) for entry in outcome.entries), key=inside, reverse=True)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from engine.reproduction.report import ERROR_RATE, error_rates, judge_margins, margin
+from engine.reproduction.report import ERROR_RATE, detectable_effect, error_rates, judge_margins, margin
 from engine.reproduction.smat import SmatQuery, seed_interval
 from engine.scaffold.result import ScaffoldResult
 
@@ -86,3 +86,33 @@ def _verdicts(claim: np.ndarray, rates: tuple[float, float]) -> tuple[str, str]:
         for strict in (True, False)
     )
     return strict, lenient
+
+
+@pytest.mark.parametrize("draw", [normal, skewed, two_peaks, as_shipped])
+@pytest.mark.parametrize("numbers", [1, 15])
+def test_a_difference_that_counts_is_rarely_taken_for_too_small(numbers: int, draw: Draw) -> None:
+    """One setting is better in each number, by exactly what counts, so that "more than 0" is true."""
+    random = np.random.default_rng([numbers, 7])
+    better, worse = draw(random, (2, CLAIMS, numbers, 15))
+    spread = np.sqrt((draw(random, (2000, 15)).var(-1, ddof=1)).mean())
+    rates = error_rates(numbers, 1, numbers)
+    verdicts = []
+    for one, other in zip(better + detectable_effect(5) * spread, worse, strict=True):
+        margins = []
+        for own, baseline in zip(one, other, strict=True):
+            values = own - baseline
+            within = np.sqrt((own.var(ddof=1) + baseline.var(ddof=1)) / 2)
+            number = float(values.mean()), *(seed_interval(values, (-2.0, 2.0), rate) for rate in rates)
+            margins.append(margin(*number, (0.0, None), 15, True, rates, detectable_effect(5) * within))
+        verdicts.append(judge_margins(margins).verdict)
+    wrong = verdicts.count("does not hold")
+    assert stats.binomtest(wrong, CLAIMS, ERROR_RATE, alternative="greater").pvalue > 0.001, wrong
+
+
+def test_the_smallest_difference_that_counts_is_simonsohns() -> None:
+    """His example: 20 in each of two groups find a difference of half a standard deviation one time in three."""
+    assert detectable_effect(20) == pytest.approx(0.5, abs=0.005)
+    random = np.random.default_rng(0)
+    one, other = random.normal(size=(2, 20_000, 5))
+    found = stats.ttest_ind(one + detectable_effect(5), other, axis=1)
+    assert np.mean((found.pvalue < 0.05) & (found.statistic > 0)) == pytest.approx(1 / 3, abs=0.015)

@@ -193,6 +193,8 @@ BEFORE_MORE = {
 """Before more examples, and before SMaT had a baseline that gets the held-out examples."""
 BEFORE_MORE_SEEDS = "eb86ef8f4e754065c0c2f8bb7857c9441b8e6a93a441979a09529872ea2bfdb2"
 """Of SMaT, before scores had 15 seeds."""
+WITHOUT_A_LEAST = "3098660459e09b0e4539060d5d06110501d1adb9aa689e1954a88d7f17f86a88"
+"""Of SMaT, while any difference counted, however small."""
 WITH_FIVE_SEEDS = "d4bcc97d321d124bc2cb8dd5af744255935c8d941b3d7289cf679766accb1e9d"
 """Of SMaT, while texts and pictures had five seeds."""
 BEFORE_MORE_ATTACKS = "0252f4f26c5133c04938de539016d624e96128a0e4a8d9f1b04f74212ff6e711"
@@ -203,6 +205,11 @@ BEFORE_MORE_ATTACKS = "0252f4f26c5133c04938de539016d624e96128a0e4a8d9f1b04f74212
 def test_the_revision_moved_no_claim(topic: str, digest: str, tmp_path: Path) -> None:
     plain = json.loads((FOLDER / TOPICS[topic].declaration).read_text(encoding="utf-8"))
     if topic == "smat":
+        plain["revised"], revision = plain["revised"].split(" Revised a fifth time on 2026-11-30")
+        assert revision.endswith(f"Without this revision the digest is {WITHOUT_A_LEAST}.")
+        assert plain["seeds"].pop("paper") == 5
+        (tmp_path / "without_a_least.json").write_text(json.dumps(plain), encoding="utf-8")
+        assert load_declaration(tmp_path / "without_a_least.json", topic).digest == WITHOUT_A_LEAST
         plain["revised"], revision = plain["revised"].split(" Revised a fourth time on 2026-11-29")
         assert revision.endswith(f"Without this revision the digest is {WITH_FIVE_SEEDS}.")
         (tmp_path / "with_five_seeds.json").write_text(json.dumps(plain), encoding="utf-8")
