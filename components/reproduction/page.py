@@ -96,8 +96,8 @@ NOT_RUN_YET = {
     "data": f"No run yet. A run fine-tunes MiniLM on SST-2 and on film reviews, both from `EXEGESIS_DATA`, and takes "
     f"hours. {RESUMES}",
     "smat": f"No run yet with the current teachers. A run trains about 700 students, which takes hours. {RESUMES}",
-    "smat-data": f"No run yet. A run fine-tunes six small models on MLQE-PE and trains 180 students there and on "
-    f"CIFAR-10, both from `EXEGESIS_DATA`. It takes about half an hour. {RESUMES}",
+    "smat-data": f"No run yet. A run fine-tunes six small models on MLQE-PE and trains 540 students there and on "
+    f"CIFAR-10, both from `EXEGESIS_DATA`. It takes about two hours. {RESUMES}",
 }
 FILE_SUFFIXES = {"faithfulness": "", "sanity": ", randomization and attacks", "data": "", "smat": "", "smat-data": ""}
 CHANGED = "These models have changed since this report was made, so a run here may give other results: {}."

@@ -12,6 +12,7 @@ import scipy.stats
 from engine.data.sources import load_source
 from engine.reproduction import smat
 from engine.reproduction.claims import Contrast, StudentTerm, declaration
+from engine.reproduction.report import detectable_effect
 from engine.reproduction.run import judge_claim
 from engine.reproduction.smat import SmatQuery, StudentFindings, active_share, mean_depth
 from engine.reproduction.wording import settling_text
@@ -66,12 +67,27 @@ def test_what_would_settle_it_is_told_in_seeds() -> None:
     outcome = judge_claim(claim((gain(),)), findings_of(students({("smat", 20): WIDE, ("none", 20): LOW})), 0)
     [number] = outcome.numbers
     power = (1 + 0.8416 / 1.95996) ** 2
-    wanted = np.ceil(5 * power * ((number.high - number.value) / number.value) ** 2)
-    assert outcome.settled_by == pytest.approx(wanted, abs=1)
+    reach, nearest = number.high - number.value, max(number.value, number.least - number.value)
+    assert nearest > number.value, "it would be found too small before it were found to be there"
+    assert outcome.settled_by == pytest.approx(np.ceil(5 * power * (reach / nearest) ** 2), abs=1)
     assert settling_text(outcome) == f"about {outcome.settled_by:,} seeds would decide"
-    tie = judge_claim(claim((gain(),)), findings_of(students({("smat", 20): LOW, ("none", 20): LOW})), 0)
+    tie = judge_claim(claim((gain(),), rule="at least"), findings_of(students({("smat", 20): LOW, ("none", 20): LOW})), 0)
     assert (tie.settled_by, tie.on_bound) == (None, 1)
     assert settling_text(tie) == "its number lies on the bound itself, where no number of seeds would decide"
+
+
+def test_a_gain_that_five_seeds_would_not_show_does_not_count() -> None:
+    """Of two settings whose students differ by seed far more than the settings do."""
+    values = tuple(0.6 + seed / 20 for seed in range(5))
+    cells = {("smat", 20): tuple(value + 0.001 * (-1) ** at for at, value in enumerate(values)), ("none", 20): values}
+    outcome = judge_claim(claim((gain(),)), findings_of(students(cells)), 0)
+    [number] = outcome.numbers
+    within = np.mean([np.var(own, ddof=1) for own in cells.values()]) ** 0.5
+    assert number.least == pytest.approx(detectable_effect(5) * within)
+    assert (outcome.verdict, outcome.too_small, number.too_small) == ("does not hold", True, True)
+    assert number.low < 0 < number.high < number.least
+    other = judge_claim(claim((gain(),), rule="at least"), findings_of(students(cells)), 0)
+    assert (other.verdict, other.numbers[0].least) == ("undecided", 0.0), "its bound says what counts"
 
 
 def test_equal_seeds_leave_room_for_what_they_cannot_show() -> None:

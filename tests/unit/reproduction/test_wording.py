@@ -14,10 +14,12 @@ from engine.reproduction.thesis import SECONDS, ThesisQuery
 from engine.reproduction.wording import (
     UNKNOWN_TIME,
     accuracy_text,
+    decision_text,
     distribution_text,
     number_title,
     statistic_text,
     sum_text,
+    summary_sentence,
     time_text,
     trainings_text,
 )
@@ -57,6 +59,23 @@ def test_of_many_numbers_is_told_where_they_lie() -> None:
     expected = "3 numbers, 2 within their bounds, 1 outside; values from −0.4 to 0.2"
     assert distribution_text(ClaimOutcome("a", "does not hold", tuple((one,) for one in some))) == expected
     assert distribution_text(ClaimOutcome("a", "holds", ((some[0],),))) == ""
+
+
+def test_of_a_claim_that_fails_because_a_difference_is_too_small_this_is_told() -> None:
+    [claim] = declaration("smat").select(("image-smat-baseline",), {"image": {"middle": 400}})
+    small = ClaimNumber("400 examples", 0.003, -0.03, 0.037, -0.03, 0.037, 15, "does not hold", least=0.039)
+    fails = ClaimOutcome(claim.id, "does not hold", ((small,),), unit="seeds")
+    assert decision_text(claim, fails, EMBEDDED) == (
+        "400 examples: 0.003 (−0.03 to 0.037), n 15; any difference is less than 0.039, the smallest that the five seeds "
+        "of the paper would show"
+    )
+    worse = replace(fails, entries=((replace(small, value=-0.05, wide_high=-0.01, high=-0.01),),))
+    assert (fails.too_small, worse.too_small) == (True, False)
+    report = replace(report_of(ThesisQuery(), "bert-marked"), outcomes=(fails, worse))
+    assert summary_sentence(report) == (
+        "Of 2 claims: 0 hold, 2 do not. 1 of the 2 that do not hold fails only because any difference is smaller than "
+        "the paper's five seeds would show."
+    )
 
 
 def test_how_often_models_are_right_is_told_by_data_set() -> None:
