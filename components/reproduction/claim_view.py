@@ -31,7 +31,7 @@ from engine.models.catalog import embedded_image_models, embedded_models
 from engine.randomization.plan import RANDOMIZE
 from engine.reproduction import wording
 from engine.reproduction.claims import Claim, ReproductionQuery
-from engine.reproduction.documents import Reasons, examination_text
+from engine.reproduction.documents import Examination, examination_text
 from engine.reproduction.papers import ALONE, SIZES, TASKS, Scale, scale_of
 from engine.reproduction.report import (
     CEILING,
@@ -208,13 +208,13 @@ def decisive_number_text(claim: Claim, outcome: ClaimOutcome | None, scale: Scal
     return f"{title}: {text}" if title else text
 
 
-def surprise(claim: Claim, outcome: ClaimOutcome, reasons: Reasons | None, scale: Scale) -> None:
+def surprise(claim: Claim, outcome: ClaimOutcome, examined: Examination | None, scale: Scale) -> None:
     """A closed line for a claim that fails by a wide margin, with the claim inside."""
     number = escape_label(decisive_number_text(claim, outcome, scale))
     label = f"**{escape_label(claim.title)}** ({escape_label(claim.section)}): {number}"
     with st.expander(label, key=key(f"surprise.{claim.id}")):
         st.html(claim_html(claim, scale))
-        _outcome(claim, outcome, reasons, scale)
+        _outcome(claim, outcome, examined, scale)
 
 
 def claim_card(
@@ -222,9 +222,9 @@ def claim_card(
     outcome: ClaimOutcome | None,
     report: Reproduction | None,
     query: ReproductionQuery,
-    reasons: Reasons | None,
+    examined: Examination | None,
 ) -> None:
-    """A claim with its verdict. `outcome`, `report`: None before a run. `reasons`: why claims fail, where examined."""
+    """A claim with its verdict. `outcome`, `report`: None before a run. `examined`: what else was asked of claims."""
     scale = scale_of(query.scale)
     with st.container(border=True, key=claim_anchor(claim), gap="xsmall"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -235,15 +235,15 @@ def claim_card(
         st.html(f'<div id="{claim_anchor(claim)}" style="{BELOW_THE_TOP}">{claim_html(claim, scale)}</div>')
         if outcome is None or report is None:
             return
-        _outcome(claim, outcome, reasons, scale)
+        _outcome(claim, outcome, examined, scale)
         if outcome.numbers:
             _numbers(claim, outcome, report, query)
 
 
-def _outcome(claim: Claim, outcome: ClaimOutcome, reasons: Reasons | None, scale: Scale) -> None:
+def _outcome(claim: Claim, outcome: ClaimOutcome, examined: Examination | None, scale: Scale) -> None:
     st.html(outcome_html(claim, outcome, scale))
-    if examined := examination_text(outcome, reasons):
-        st.html(note_html(examined))
+    if text := examination_text(outcome, examined):
+        st.html(note_html(text))
 
 
 def claim_html(claim: Claim, scale: Scale) -> str:

@@ -40,7 +40,7 @@ from components.reproduction.state import (
 from components.tables import table_styles
 from engine.errors import ExegesisError
 from engine.reproduction.claims import Claim, ReproductionQuery
-from engine.reproduction.documents import Reasons, failure_reasons, report_files
+from engine.reproduction.documents import Examination, report_files, topic_examination
 from engine.reproduction.papers import NON_FINDING_RULES, TOPICS, scale_of
 from engine.reproduction.report import NOT_RUN, VERDICTS, Reproduction
 from engine.reproduction.wording import accuracy_text, quantity_text, shared_data_text, small_text
@@ -64,8 +64,8 @@ ABOUT = {
     "each explainer and several seeds, and compares them.",
     "smat-data": "Findings of the same paper on pictures and on scores, tried on real data: photographs (CIFAR-10) and "
     "translations with scores and error tags by people (MLQE-PE), each language pair by itself. A run fine-tunes a "
-    "small model for each pair. It trains students in each setting, for pictures and for the pair that is learned best. "
-    "Claims on texts, several train sizes and normalizations are in “SMaT: explanations that teach”.",
+    "small model for each pair. It trains students in each setting, for pictures and for the pair that is learned "
+    "best. Claims on texts, several train sizes and normalizations are in “SMaT: explanations that teach”.",
 }
 SURPRISING = "The margin is the distance of the deciding number from its bound. Open a line to read the claim."
 FULL_SCALE = {
@@ -146,9 +146,9 @@ def _paper(state: ReproductionState, claims: Sequence[Claim], statuses: Mapping[
     reports = {topic: one.report for topic, one in statuses.items() if one.report is not None}
     outcomes = {one.id: one for report in reports.values() for one in report.outcomes}
     counts = totals(count_verdicts(claims, outcomes))
-    reasons = {query.topic_id: failure_reasons(query.about, query.declaration.digest) for query in state.queries}
+    asked = {query.topic_id: topic_examination(query.about, query.declaration.digest) for query in state.queries}
     scale = scale_of(state.queries[0].scale)
-    own_reasons = {claim.id: reasons[query.topic_id] for query in state.queries for claim in query.selected_claims}
+    examined = {claim.id: asked[query.topic_id] for query in state.queries for claim in query.selected_claims}
     st.subheader(headline(counts), anchor=False)
     if reports:
         counts_row(counts)
@@ -160,10 +160,10 @@ def _paper(state: ReproductionState, claims: Sequence[Claim], statuses: Mapping[
         st.markdown("**Claims that fail by the widest margin**", help=SURPRISING)
         with st.container(gap="xsmall", key="reproduction_surprises"):
             for claim in surprises:
-                surprise(claim, outcomes[claim.id], own_reasons[claim.id], scale)
+                surprise(claim, outcomes[claim.id], examined[claim.id], scale)
     _toolbar(state, reports, statuses)
     listed = [one for one in claims if not state.show or not outcomes or verdict_of(one, outcomes) in state.show]
-    _claims(state, listed, outcomes, reports, own_reasons)
+    _claims(state, listed, outcomes, reports, examined)
     _about(state, reports, statuses)
 
 
@@ -235,7 +235,7 @@ def _claims(
     listed: Sequence[Claim],
     outcomes: Outcomes,
     reports: Mapping[str, Reproduction],
-    reasons: Mapping[str, Reasons | None],
+    examined: Mapping[str, Examination | None],
 ) -> None:
     """A closed section for each section of the paper; a filter by verdict opens them."""
     if not listed:
@@ -255,7 +255,7 @@ def _claims(
             st.html(overview_html(claims, outcomes, scale))
             for claim in claims:
                 query = queries[claim.id]
-                claim_card(claim, outcomes.get(claim.id), reports.get(query.topic_id), query, reasons[claim.id])
+                claim_card(claim, outcomes.get(claim.id), reports.get(query.topic_id), query, examined[claim.id])
 
 
 def _about(state: ReproductionState, reports: Mapping[str, Reproduction], statuses: Mapping[str, TopicStatus]) -> None:

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from engine.reproduction.report import (
     ModelSummary,
     Reproduction,
     TableRow,
+    Verdict,
 )
 
 NOT_EXAMINED = "not examined"
@@ -56,40 +57,61 @@ class FailureReason:
     how: str
 
 
-Reasons = Mapping[str, FailureReason]
+@dataclass(frozen=True)
+class Examination:
+    """What was asked of the claims of a topic after their run. `reasons`: by claim.
+
+    `trainings`: by claim, its verdict on other trainings of its models; `which` they are, and `how` they were judged.
+    """
+
+    reasons: Mapping[str, FailureReason] = field(default_factory=dict)
+    trainings: Mapping[str, tuple[Verdict, ...]] = field(default_factory=dict)
+    which: str = ""
+    how: str = ""
 
 
-def failure_reasons(topic: Topic, digest: str) -> Reasons | None:
-    """By claim; None of a topic whose failures are not examined. `digest`: of what a report answers."""
-    return read_reasons(FOLDER / topic.reasons, declaration(topic.id), digest) if topic.reasons else None
+def topic_examination(topic: Topic, digest: str) -> Examination | None:
+    """What was asked of a topic; None of one whose failures are not examined. `digest`: of what a report answers."""
+    return read_examination(FOLDER / topic.reasons, declaration(topic.id), digest) if topic.reasons else None
 
 
-def read_reasons(file: Path, declared: Declaration, digest: str) -> Reasons:
-    """Read why claims fail, by claim; none where what was examined was declared otherwise.
+def read_examination(file: Path, declared: Declaration, digest: str) -> Examination:
+    """Read why claims fail, and their verdicts on other trainings; nothing where something else was declared then.
 
     Errors: a file of another shape, or one that names a claim that is not declared.
     """
     if not file.exists():
-        return {}
+        return Examination()
     plain = json.loads(file.read_text(encoding="utf-8"))
     try:
-        bound, claims = plain["digest"], plain["claims"]
-        reasons = {id: FailureReason(one["reason"], one["how"]) for id, one in claims.items()}
+        bound, others = plain["digest"], plain.get("trainings", {"which": "", "how": "", "verdicts": {}})
+        reasons = {id: FailureReason(one["reason"], one["how"]) for id, one in plain["claims"].items()}
+        trainings = {id: tuple(verdicts) for id, verdicts in others["verdicts"].items()}
+        examination = Examination(reasons, trainings, others["which"], others["how"])
     except (KeyError, TypeError, AttributeError):
         raise UsageError(
             f"{file.name}: must be an object of digest and claims, each with reason and how. Write it again."
         ) from None
-    if strange := sorted(reasons.keys() - set(declared.ids)):
+    if strange := sorted((reasons.keys() | trainings.keys()) - set(declared.ids)):
         raise UsageError(f"{file.name}: {', '.join(strange)} is not a claim of {declared.source}. Remove it.")
-    return reasons if bound == digest else {}
+    return examination if bound == digest else Examination()
 
 
-def examination_text(outcome: ClaimOutcome, reasons: Reasons | None) -> str:
-    """Why a claim fails, or what else was asked of one that holds; empty for others, and where nothing was examined."""
-    one = None if reasons is None else reasons.get(outcome.id)
-    if outcome.verdict == "does not hold" and reasons is not None:
-        return f"Why it fails here: {NOT_EXAMINED}." if one is None else f"Why it fails here: {one.reason} {one.how}"
-    return f"Examined further: {one.reason} {one.how}" if outcome.verdict == "holds" and one is not None else ""
+def examination_text(outcome: ClaimOutcome, examined: Examination | None) -> str:
+    """Why a claim fails, or what else was asked of one that holds, and its verdicts on other trainings."""
+    if examined is None:
+        return ""
+    one, others = examined.reasons.get(outcome.id), examined.trainings.get(outcome.id, ())
+    texts = []
+    if outcome.verdict == "does not hold":
+        texts.append(
+            f"Why it fails here: {NOT_EXAMINED}." if one is None else f"Why it fails here: {one.reason} {one.how}"
+        )
+    elif outcome.verdict == "holds" and one is not None:
+        texts.append(f"Examined further: {one.reason} {one.how}")
+    if others:
+        texts.append(f"With other trainings of its models ({examined.which}): {', '.join(others)}.")
+    return " ".join(texts)
 
 
 def report_files(report: Reproduction, query: ReproductionQuery, provenance: str = "") -> dict[str, Callable[[], str]]:
@@ -104,16 +126,16 @@ def report_files(report: Reproduction, query: ReproductionQuery, provenance: str
 
 
 def markdown(
-    report: Reproduction, query: ReproductionQuery, provenance: str = "", reasons: Reasons | None = None
+    report: Reproduction, query: ReproductionQuery, provenance: str = "", examined: Examination | None = None
 ) -> str:
     """The whole report. Its first line names command, seed, versions and the digest of what was declared.
 
     `query`: the one it answers. `provenance`: when and with what it was made, of a report that comes with the project.
-    `reasons`: why claims fail, None for those that come with the project.
+    `examined`: what was asked of its claims, None for what comes with the project.
     """
     claims = {claim.id: claim for claim in query.selected_claims}
     scale, topic, declared = scale_of(report.scale), query.about, query.declaration
-    reasons = failure_reasons(topic, report.digest) if reasons is None else reasons
+    examined = topic_examination(topic, report.digest) if examined is None else examined
     versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     suffix = f", {topic.id}" if topic.stem != topic.paper else ""
     places = f"`{PLACES_FILE}` names folders for: {', '.join(report.given)}." if report.given else ""
@@ -142,8 +164,9 @@ def markdown(
         *_paragraph(wording.shared_data_text(scale, topic)),
         *_paragraph(topic.note),
         *_paragraph(places),
+        *_paragraph(examined.how if examined else ""),
         "## Claim by claim",
-        *(line for one in report.outcomes for line in _claim(claims[one.id], one, scale, reasons)),
+        *(line for one in report.outcomes for line in _claim(claims[one.id], one, scale, examined)),
         "",
         *(line for id in TABLES for line in _paper_table(id, report.rows or ())),
         f"## {topic.models}",
@@ -165,12 +188,36 @@ def tables_csv(report: Reproduction) -> str:
 def claims_csv(report: Reproduction, claims: Sequence[Claim]) -> str:
     """A line for each number of the claims; one without numbers has a line with its verdict alone."""
     sections = {claim.id: claim.section for claim in claims}
-    head = ["claim", "section", "verdict", "number", "value", "low", "high", "wide_low", "wide_high", "n", "inside", "least"]
+    head = [
+        "claim",
+        "section",
+        "verdict",
+        "number",
+        "value",
+        "low",
+        "high",
+        "wide_low",
+        "wide_high",
+        "n",
+        "inside",
+        "least",
+    ]
     lines: list[Sequence[object]] = []
     for one in report.outcomes:
         start = (one.id, sections[one.id], one.verdict)
         lines += [
-            (*start, n.name, n.value, n.low, n.high, n.wide_low, n.wide_high, n.n, wording.INSIDE[n.verdict], n.least or "")
+            (
+                *start,
+                n.name,
+                n.value,
+                n.low,
+                n.high,
+                n.wide_low,
+                n.wide_high,
+                n.n,
+                wording.INSIDE[n.verdict],
+                n.least or "",
+            )
             for n in one.numbers
         ] or [start]
     return _csv(head, (tuple(line) + ("",) * (len(head) - len(line)) for line in lines))
@@ -204,7 +251,7 @@ def _overview_row(claim: Claim, outcome: ClaimOutcome, scale: Scale) -> list[str
     return [claim.section, title, outcome.verdict, rule, wording.decision_text(claim, outcome, scale)]
 
 
-def _claim(claim: Claim, outcome: ClaimOutcome, scale: Scale, reasons: Reasons | None) -> Iterator[str]:
+def _claim(claim: Claim, outcome: ClaimOutcome, scale: Scale, examined: Examination | None) -> Iterator[str]:
     yield from ("", f'<a id="{claim.id}"></a>', "", f"### {claim.title}: {outcome.verdict}", "")
     yield f"Section {claim.section}, `{claim.id}`. {claim.says}"
     rule = f" Rule: {wording.rule_text(claim)}." if claim.contrasts else ""
@@ -218,7 +265,7 @@ def _claim(claim: Claim, outcome: ClaimOutcome, scale: Scale, reasons: Reasons |
         yield from (f"Distribution: {distribution}.", "")
     if outcome.verdict == "undecided":
         yield from (f"Undecided: {wording.settling_text(outcome)}.", "")
-    yield from _paragraph(examination_text(outcome, reasons))
+    yield from _paragraph(examination_text(outcome, examined))
     counts = any(one.least for one in outcome.numbers)
     columns = ["what", "value", "95% interval", "widened", *["counts from"] * counts, "n", "inside"]
     yield from table(columns, [_number(one, scale, counts) for one in outcome.numbers])

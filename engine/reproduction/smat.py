@@ -215,7 +215,9 @@ class SmatQuery(ReproductionQuery):
             term.task for claim in self.selected_claims for term in claim.terms if term.metric == AUC
         )
         plausible = {task: self._plausibility(task, students[task, SPARSEMAX]) for task in marked}
-        findings = StudentFindings(students, plausible, self.sizes, *(self.declaration.seeds[name] for name in ("least", "paper")))
+        findings = StudentFindings(
+            students, plausible, self.sizes, *(self.declaration.seeds[name] for name in ("least", "paper"))
+        )
         tasks = (task for task, normalization in self.keys if normalization == SPARSEMAX)
         models = tuple(self._model(task) for task in dict.fromkeys((*tasks, *self.pairs)))
         summaries = tuple(_summary(key, one) for key, one in students.items())
@@ -408,7 +410,9 @@ class StudentFindings:
             for term, one in zip(contrast.terms, each, strict=True)
         )
         least = self._least_difference(claim, contrast, [[one[seed] for seed in seeds] for one in each])
-        return interval_number(claim, contrast, float(values.mean()), intervals, len(seeds), error_rates, at_best, least)
+        return interval_number(
+            claim, contrast, float(values.mean()), intervals, len(seeds), error_rates, at_best, least
+        )
 
     def _least_difference(self, claim: Claim, contrast: Contrast, each: Sequence[Sequence[float]]) -> float:
         """The smallest difference that the paper's seeds would have shown, of a claim that one setting is better.
@@ -416,7 +420,9 @@ class StudentFindings:
         0 for other claims, whose bounds say what counts. The standard deviation is that within a setting.
         """
         is_difference = sorted(term.times for term in contrast.terms) == [-1, 1]
-        if not (claim.strict and claim.bounds == (0, None) and is_difference and contrast.terms[0].metric == SIMULABILITY):
+        if not (
+            claim.strict and claim.bounds == (0, None) and is_difference and contrast.terms[0].metric == SIMULABILITY
+        ):
             return 0.0
         within = math.sqrt(np.mean([np.var(own, ddof=1) for own in each]))
         return detectable_effect(self.source_seeds) * within

@@ -169,9 +169,9 @@ DATA_PLANS: Mapping[str, ScaffoldPlan] = {
         for pair in ("ru-en",)
     },
 }
-"""Plans on real data in EXEGESIS_DATA, by task. Few examples, passes and settings: all students take an hour and a half.
-The teacher of pictures learned from the train part, students from the test part; both of translations read the train
-part."""
+"""Plans on real data in EXEGESIS_DATA, by task. Few examples, passes and settings: all students take 90 minutes. The
+teacher of pictures learned from the train part, students from the test part; both of translations read the train part.
+"""
 
 NORMALIZATION_PLANS: tuple[ScaffoldPlan, ...] = tuple(
     replace(

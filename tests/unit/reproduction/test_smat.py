@@ -19,9 +19,17 @@ from engine.errors import UsageError
 from engine.models import catalog
 from engine.reproduction import smat
 from engine.reproduction.claims import FOLDER, Claim, declaration, load_declaration
-from engine.reproduction.documents import FailureReason, claims_csv, markdown, read_reasons, tables_csv
+from engine.reproduction.documents import (
+    Examination,
+    FailureReason,
+    claims_csv,
+    examination_text,
+    markdown,
+    read_examination,
+    tables_csv,
+)
 from engine.reproduction.papers import EMBEDDED, TASKS, TOPICS
-from engine.reproduction.report import ModelSummary, report_from_plain
+from engine.reproduction.report import ClaimOutcome, ModelSummary, report_from_plain
 from engine.reproduction.run import cached_report, reproduce, smat_tasks
 from engine.reproduction.smat import SmatQuery, named_sizes
 from engine.reproduction.wording import statistic_text, sum_text
@@ -100,8 +108,8 @@ def test_a_report_is_written_and_read_again() -> None:
     assert by_id["text-smat-baseline"] == "holds"
     assert by_id["text-gradients-more"] == "does not hold", "each setting is above the one before it"
     assert by_id["text-auc-smat"] == "not run"
-    reasons = {"text-gradients-more": FailureReason("The scale.", "Because.")}
-    text = markdown(report, query, reasons=reasons)
+    asked = Examination({"text-gradients-more": FailureReason("The scale.", "Because.")})
+    text = markdown(report, query, examined=asked)
     assert text.splitlines()[0].endswith(f"claims {query.declaration.digest}")
     assert "Why it fails here: The scale. Because." in text
     assert "Why it fails here: not examined." in text
@@ -113,19 +121,32 @@ def test_a_report_is_written_and_read_again() -> None:
     assert {row["claim"] for row in claims} == set(by_id)
 
 
-def test_reasons_are_bound_to_what_was_declared(tmp_path: Path) -> None:
+def test_what_was_examined_is_bound_to_what_was_declared(tmp_path: Path) -> None:
     file, declared = tmp_path / "examined.json", declaration("smat")
-    assert read_reasons(file, declared, "d") == {}
+    assert read_examination(file, declared, "d") == Examination()
     plain = {"digest": "d", "claims": {"heads-few": {"reason": "Scale.", "how": "So."}}}
-    file.write_text(json.dumps(plain), encoding="utf-8")
-    assert read_reasons(file, declared, "d") == {"heads-few": FailureReason("Scale.", "So.")}
-    assert read_reasons(file, declared, "other") == {}
-    file.write_text(json.dumps({**plain, "claims": {"none": {"reason": "", "how": ""}}}), encoding="utf-8")
-    with pytest.raises(UsageError, match="none is not a claim of"):
-        read_reasons(file, declared, "d")
-    file.write_text("[]", encoding="utf-8")
-    with pytest.raises(UsageError, match="must be an object of digest and claims"):
-        read_reasons(file, declared, "d")
+    others = {"which": "seed 1", "how": "By a command.", "verdicts": {"heads-few": ["holds", "undecided"]}}
+    file.write_text(json.dumps({**plain, "trainings": others}), encoding="utf-8")
+    reasons = {"heads-few": FailureReason("Scale.", "So.")}
+    examined = Examination(reasons, {"heads-few": ("holds", "undecided")}, "seed 1", "By a command.")
+    assert read_examination(file, declared, "d") == examined
+    assert read_examination(file, declared, "other") == Examination()
+    trained = "With other trainings of its models (seed 1): holds, undecided."
+    for verdict, lead in (("holds", "Examined further"), ("does not hold", "Why it fails here")):
+        outcome = ClaimOutcome("heads-few", verdict)  # type: ignore[arg-type]
+        assert examination_text(outcome, examined) == f"{lead}: Scale. So. {trained}"
+    assert examination_text(ClaimOutcome("heads-few", "undecided"), examined) == trained
+    for strange in (
+        {"claims": {"none": {"reason": "", "how": ""}}},
+        {"trainings": {**others, "verdicts": {"none": []}}},
+    ):
+        file.write_text(json.dumps({**plain, **strange}), encoding="utf-8")
+        with pytest.raises(UsageError, match="none is not a claim of"):
+            read_examination(file, declared, "d")
+    for broken in ([], {**plain, "trainings": {}}):
+        file.write_text(json.dumps(broken), encoding="utf-8")
+        with pytest.raises(UsageError, match="must be an object of digest and claims"):
+            read_examination(file, declared, "d")
 
 
 REAL = {claim.id: claim for claim in declaration("smat-data").select((), EVERY)}

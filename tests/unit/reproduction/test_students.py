@@ -71,7 +71,9 @@ def test_what_would_settle_it_is_told_in_seeds() -> None:
     assert nearest > number.value, "it would be found too small before it were found to be there"
     assert outcome.settled_by == pytest.approx(np.ceil(5 * power * (reach / nearest) ** 2), abs=1)
     assert settling_text(outcome) == f"about {outcome.settled_by:,} seeds would decide"
-    tie = judge_claim(claim((gain(),), rule="at least"), findings_of(students({("smat", 20): LOW, ("none", 20): LOW})), 0)
+    tie = judge_claim(
+        claim((gain(),), rule="at least"), findings_of(students({("smat", 20): LOW, ("none", 20): LOW})), 0
+    )
     assert (tie.settled_by, tie.on_bound) == (None, 1)
     assert settling_text(tie) == "its number lies on the bound itself, where no number of seeds would decide"
 

@@ -66,8 +66,8 @@ def test_of_a_claim_that_fails_because_a_difference_is_too_small_this_is_told() 
     small = ClaimNumber("400 examples", 0.003, -0.03, 0.037, -0.03, 0.037, 15, "does not hold", least=0.039)
     fails = ClaimOutcome(claim.id, "does not hold", ((small,),), unit="seeds")
     assert decision_text(claim, fails, EMBEDDED) == (
-        "400 examples: 0.003 (−0.03 to 0.037), n 15; any difference is less than 0.039, the smallest that the five seeds "
-        "of the paper would show"
+        "400 examples: 0.003 (−0.03 to 0.037), n 15; any difference is less than 0.039, the smallest that the five "
+        "seeds of the paper would show"
     )
     worse = replace(fails, entries=((replace(small, value=-0.05, wide_high=-0.01, high=-0.01),),))
     assert (fails.too_small, worse.too_small) == (True, False)
