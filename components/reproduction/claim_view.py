@@ -164,9 +164,13 @@ def failure_margin(claim: Claim, outcome: ClaimOutcome) -> float:
 
 
 def widest_failures(claims: Sequence[Claim], outcomes: Outcomes, count: int = SURPRISES) -> list[Claim]:
-    """The claims that do not hold by the widest margin, widest first; ties keep the order of the paper."""
-    failing = [claim for claim in claims if verdict_of(claim, outcomes) == "does not hold"]
-    return sorted(failing, key=lambda claim: -failure_margin(claim, outcomes[claim.id]))[:count]
+    """The claims that do not hold by the widest margin, widest first; ties keep the order of the paper.
+
+    Those are left out that fail only because a gain is too small.
+    """
+    failing = (one for one in claims if verdict_of(one, outcomes) == "does not hold")
+    plainly = (one for one in failing if not outcomes[one.id].too_small)
+    return sorted(plainly, key=lambda claim: -failure_margin(claim, outcomes[claim.id]))[:count]
 
 
 def overview_html(claims: Sequence[Claim], outcomes: Outcomes, scale: Scale) -> str:
@@ -204,7 +208,7 @@ def decisive_number_text(claim: Claim, outcome: ClaimOutcome | None, scale: Scal
     title = wording.number_title(number.name, scale)
     text = f"{wording.number_with_interval(number)}, required: {wording.rule_text(claim)}"
     if outcome.verdict == "does not hold" and number.too_small:
-        text += f" (counts from {wording.format_number(number.least)})"
+        text += f" (gains below {wording.format_number(number.smallest_gain)} do not count)"
     return f"{title}: {text}" if title else text
 
 
@@ -285,7 +289,7 @@ def _numbers(claim: Claim, outcome: ClaimOutcome, report: Reproduction, query: R
 
 def number_rows(outcome: ClaimOutcome, scale: Scale) -> list[dict[str, object]]:
     """A row a number."""
-    counts = any(one.least for one in outcome.numbers)
+    has_gain = any(one.smallest_gain for one in outcome.numbers)
     return [
         {
             "What": wording.number_title(one.name, scale) or "all",
@@ -294,7 +298,7 @@ def number_rows(outcome: ClaimOutcome, scale: Scale) -> list[dict[str, object]]:
             "To": round(one.high, 3),
             "Widened from": round(one.wide_low, 3),
             "Widened to": round(one.wide_high, 3),
-            **({"Counts from": round(one.least, 3)} if counts else {}),
+            **({"Smallest gain that counts": round(one.smallest_gain, 3)} if has_gain else {}),
             "n": one.n,
             "Inside": wording.INSIDE[one.verdict],
         }

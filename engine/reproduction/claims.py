@@ -434,10 +434,9 @@ def interval_number(
     n: int,
     rates: tuple[float, float],
     at_best: bool,
-    least: float = 0.0,
+    smallest_gain: float = 0.0,
 ) -> tuple[ClaimNumber, Margin]:
-    """A number with its intervals. `intervals`: at the plain error rate, then at those of its claim. `least`: the
-    smallest distance from the bound that counts."""
+    """A number with its intervals. `intervals`: at the plain error rate, then at those of its claim."""
     plain, inner, outer = intervals
-    inside = margin(value, inner, outer, claim.bounds, n, claim.strict, rates, least)
-    return ClaimNumber(contrast.name, value, *plain, *outer, n, inside.verdict, at_best, least), inside
+    inside = margin(value, inner, outer, claim.bounds, n, claim.strict, rates, smallest_gain)
+    return ClaimNumber(contrast.name, value, *plain, *outer, n, inside.verdict, at_best, smallest_gain), inside

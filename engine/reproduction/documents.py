@@ -29,6 +29,7 @@ from engine.reproduction.papers import (
     setting_name,
 )
 from engine.reproduction.report import (
+    VERDICTS,
     ClaimNumber,
     ClaimOutcome,
     ExperimentSummary,
@@ -59,9 +60,9 @@ class FailureReason:
 
 @dataclass(frozen=True)
 class Examination:
-    """What was asked of the claims of a topic after their run. `reasons`: by claim.
+    """The examination of a topic's claims after their run. `reasons`: by claim.
 
-    `trainings`: by claim, its verdict on other trainings of its models; `which` they are, and `how` they were judged.
+    `trainings`: by claim, its verdicts on other trainings of its models; `which` they are, and `how` they were judged.
     """
 
     reasons: Mapping[str, FailureReason] = field(default_factory=dict)
@@ -71,14 +72,14 @@ class Examination:
 
 
 def topic_examination(topic: Topic, digest: str) -> Examination | None:
-    """What was asked of a topic; None of one whose failures are not examined. `digest`: of what a report answers."""
+    """None of a topic whose failures are not examined. `digest`: of the claims that a report answers."""
     return read_examination(FOLDER / topic.reasons, declaration(topic.id), digest) if topic.reasons else None
 
 
 def read_examination(file: Path, declared: Declaration, digest: str) -> Examination:
-    """Read why claims fail, and their verdicts on other trainings; nothing where something else was declared then.
+    """Read an examination; an empty one where the file is of other claims, by their digest.
 
-    Errors: a file of another shape, or one that names a claim that is not declared.
+    Errors: a file of another shape, or one that names a claim that is not declared or a verdict that there is not.
     """
     if not file.exists():
         return Examination()
@@ -86,11 +87,12 @@ def read_examination(file: Path, declared: Declaration, digest: str) -> Examinat
     try:
         bound, others = plain["digest"], plain.get("trainings", {"which": "", "how": "", "verdicts": {}})
         reasons = {id: FailureReason(one["reason"], one["how"]) for id, one in plain["claims"].items()}
-        trainings = {id: tuple(verdicts) for id, verdicts in others["verdicts"].items()}
+        trainings = {id: tuple(VERDICTS[VERDICTS.index(one)] for one in own) for id, own in others["verdicts"].items()}
         examination = Examination(reasons, trainings, others["which"], others["how"])
-    except (KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, AttributeError, ValueError):
         raise UsageError(
-            f"{file.name}: must be an object of digest and claims, each with reason and how. Write it again."
+            f"{file.name}: must be an object of digest and claims, each with reason and how, and perhaps of trainings: "
+            "which, how, and verdicts, a list for each claim. Write it again."
         ) from None
     if strange := sorted((reasons.keys() | trainings.keys()) - set(declared.ids)):
         raise UsageError(f"{file.name}: {', '.join(strange)} is not a claim of {declared.source}. Remove it.")
@@ -216,7 +218,7 @@ def claims_csv(report: Reproduction, claims: Sequence[Claim]) -> str:
                 n.wide_high,
                 n.n,
                 wording.INSIDE[n.verdict],
-                n.least or "",
+                n.smallest_gain or "",
             )
             for n in one.numbers
         ] or [start]
@@ -266,17 +268,17 @@ def _claim(claim: Claim, outcome: ClaimOutcome, scale: Scale, examined: Examinat
     if outcome.verdict == "undecided":
         yield from (f"Undecided: {wording.settling_text(outcome)}.", "")
     yield from _paragraph(examination_text(outcome, examined))
-    counts = any(one.least for one in outcome.numbers)
-    columns = ["what", "value", "95% interval", "widened", *["counts from"] * counts, "n", "inside"]
-    yield from table(columns, [_number(one, scale, counts) for one in outcome.numbers])
+    has_gain = any(one.smallest_gain for one in outcome.numbers)
+    columns = ["what", "value", "95% interval", "widened", *["smallest gain that counts"] * has_gain, "n", "inside"]
+    yield from table(columns, [_number(one, scale, has_gain) for one in outcome.numbers])
 
 
-def _number(one: ClaimNumber, scale: Scale, counts: bool) -> list[str]:
-    """`counts`: whether the smallest difference that counts is told."""
+def _number(one: ClaimNumber, scale: Scale, has_gain: bool) -> list[str]:
+    """`has_gain`: with the smallest gain that counts."""
     name = wording.number_title(one.name, scale) or "all"
     ends = [wording.interval_text(one), wording.wide_interval_text(one)]
-    least = [wording.format_number(one.least)] * counts
-    return [name, wording.format_number(one.value), *ends, *least, f"{one.n:,}", wording.INSIDE[one.verdict]]
+    gain = [wording.format_number(one.smallest_gain)] * has_gain
+    return [name, wording.format_number(one.value), *ends, *gain, f"{one.n:,}", wording.INSIDE[one.verdict]]
 
 
 def _paper_table(id: str, rows: Sequence[TableRow]) -> Iterator[str]:

@@ -46,7 +46,7 @@ ERROR_RATE = 0.05
 POWER = 0.8
 """Probability that the reported number of examples settles an undecided number."""
 SOURCE_POWER = 1 / 3
-"""Probability with which the source would have seen the smallest effect that counts (Simonsohn, 2015)."""
+"""Power of the source's design at the smallest gain that counts (Simonsohn, 2015)."""
 CEILING_WIDTH = 0.01
 """A mean within this distance of the best that its score can be is at a ceiling."""
 
@@ -56,8 +56,8 @@ class Margin:
     """Distance by which a number is inside its bounds, negative outside. Of `n` examples or seeds.
 
     `low`: the least, wrong at the first of `error_rates` (of a two-sided interval); `high`: the most, wrong at the
-    second. `strict`: the bound itself is outside. `least`: the smallest distance that counts; a number that is surely
-    below it is outside too, unless it is surely inside.
+    second. `strict`: the bound itself is outside. `smallest_gain`: a number whose `high` is below this distance is
+    outside too, unless its `low` is inside; 0 where any distance counts.
     """
 
     value: int | float
@@ -66,18 +66,18 @@ class Margin:
     n: int
     strict: bool = False
     error_rates: tuple[float, float] = (ERROR_RATE, ERROR_RATE)
-    least: float = 0.0
+    smallest_gain: float = 0.0
 
     @property
     def verdict(self) -> Finding:
         bound = ROUNDING if self.strict else -ROUNDING
         if self.low >= bound:
             return "holds"
-        return "does not hold" if self.high < max(bound, self.least) else "undecided"
+        return "does not hold" if self.high < (self.smallest_gain or bound) else "undecided"
 
     @property
     def settled_by(self) -> int | None:
-        """Number of examples or seeds that would settle it with power 0.8; None where the number is the bound."""
+        """Number of examples or seeds that would settle it with power 0.8; None where none would: it is the bound."""
         return min(self.settled_as.values(), default=None)
 
     @property
@@ -89,7 +89,7 @@ class Margin:
         """
         distances: dict[Finding, tuple[float, float, float]] = {
             "holds": (self.value, self.value - self.low, self.error_rates[0]),
-            "does not hold": (max(self.least, 0.0) - self.value, self.high - self.value, self.error_rates[1]),
+            "does not hold": (self.smallest_gain - self.value, self.high - self.value, self.error_rates[1]),
         }
         counts: dict[Finding, int] = {}
         for verdict, (distance, half, rate) in distances.items():
@@ -111,12 +111,12 @@ class Judgment:
 
 def margin(
     value: float, plain: Ends, wide: Ends, bounds: Bounds, n: int, strict: bool = False,
-    error_rates: tuple[float, float] = (ERROR_RATE, ERROR_RATE), least: float = 0.0,
+    error_rates: tuple[float, float] = (ERROR_RATE, ERROR_RATE), smallest_gain: float = 0.0,
 ) -> Margin:  # fmt: skip
     """Margin of a number that must lie between the bounds; None is no bound.
 
-    `plain` must lie inside for it to hold, `wide` outside for it not to. `strict`: and not on a bound. `least`: see
-    `Margin`.
+    `plain` must lie inside for it to hold, `wide` outside for it not to. `strict`: and not on a bound.
+    `smallest_gain`: see `Margin`.
     """
     lower, upper = -math.inf if bounds[0] is None else bounds[0], math.inf if bounds[1] is None else bounds[1]
 
@@ -129,26 +129,26 @@ def margin(
     else:
         middle = math.inf if math.isfinite(lower) else -math.inf
     best = min(max(middle, wide[0]), wide[1])
-    return Margin(inside(value), min(map(inside, plain)), inside(best), n, strict, error_rates, least)
+    return Margin(inside(value), min(map(inside, plain)), inside(best), n, strict, error_rates, smallest_gain)
 
 
 def best_margin(choices: Sequence[Margin]) -> Margin:
     """The margin of several numbers of which one inside is enough."""
-    farthest = max(choices, key=lambda one: one.high - one.least)
     return replace(
-        farthest,
+        choices[0],
         value=max(one.value for one in choices),
         low=max(one.low for one in choices),
+        high=max(one.high for one in choices),
         n=min(one.n for one in choices),
     )
 
 
 @functools.cache
 def detectable_effect(n: int, power: float = SOURCE_POWER) -> float:
-    """The smallest difference that two groups of `n` would show, in standard deviations within a group.
+    """The difference, in standard deviations within a group, that two groups of `n` detect with that power.
 
-    At it, a two-sided t test at 5% finds the difference with that power, by default 1/3 (Simonsohn, 2015: a smaller
-    effect could not have been seen in the source, whatever it reports).
+    By a two-sided t test at 5%. The default power is that of "small telescopes" (Simonsohn, 2015): an effect that is
+    smaller would be missed more than two times in three.
     """
     critical = scipy.stats.t.ppf(1 - ERROR_RATE / 2, 2 * n - 2)
 
@@ -187,7 +187,7 @@ def judge_margins(margins: Sequence[Margin], least: int | None = None) -> Judgme
     for counts, need in ((inside, need_inside), (outside, need_outside)):
         if len(counts) >= need:
             return Judgment("undecided", counts[need - 1])
-    settled = inside + outside
+    settled = [n for one in undecided if (n := one.settled_by) is not None]
     return Judgment("undecided", max(settled, default=None), len(undecided) - len(settled))
 
 
@@ -202,7 +202,7 @@ def correlation_p_value(r: float, n: int) -> float:
 class ClaimNumber:
     """A contrast with the ends of its 95% interval, and of the one that is widened for all numbers of its claim.
     `verdict`: whether it is inside its bounds. `at_best`: all that it compares is the best that its score can be.
-    `least`: the smallest difference that counts; 0 where each does.
+    `smallest_gain`: a gain that is surely below it does not count; 0 where any does.
     """
 
     name: str
@@ -214,12 +214,12 @@ class ClaimNumber:
     n: int
     verdict: Finding
     at_best: bool = False
-    least: float = 0.0
+    smallest_gain: float = 0.0
 
     @property
     def too_small(self) -> bool:
-        """Whether it is outside only because it is below the smallest difference that counts."""
-        return self.verdict == "does not hold" and 0 <= self.wide_high < self.least
+        """Whether it is outside only because it is surely below the smallest gain that counts."""
+        return self.verdict == "does not hold" and 0 <= self.wide_high < self.smallest_gain
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,7 @@ class ClaimOutcome:
 
     @property
     def too_small(self) -> bool:
-        """Whether it fails only because a difference, if there is one, is smaller than counts."""
+        """Whether it fails only because a gain, if there is one, is smaller than counts."""
         outside = [number for number in self.numbers if number.verdict == "does not hold"]
         return self.verdict == "does not hold" and bool(outside) and all(number.too_small for number in outside)
 

@@ -59,8 +59,10 @@ TIME = (
     "On one processor core like those of the shipped report, the whole run takes about {}. Results already in the "
     "cache are not computed again."
 )
-TOO_SMALL = "any difference is less than {}, the smallest that the five seeds of the paper would show"
-"""Of a number that is surely below that."""
+TOO_SMALL = (
+    "any gain is below {}, and five students per setting, as in the paper, miss such gains more than two times in three"
+)
+"""Of a number whose gain is too small to count."""
 UNKNOWN_TIME = "The time is unknown until such models have been run once."
 
 
@@ -234,9 +236,9 @@ def summary_sentence(report: Reproduction) -> str:
 
 
 def small_text(count: int, failed: int) -> str:
-    """How many of the claims that fail do so only because a difference is too small, as a sentence."""
-    who = f"{count} of the {failed} that do not hold {'fails' if count == 1 else 'fail'}"
-    return f"{who} only because any difference is smaller than the paper's five seeds would show."
+    """How many of the claims that fail do so only because a gain is too small, as a sentence."""
+    what = "fails only because its gain is" if count == 1 else "fail only because their gains are"
+    return f"{count} of the {failed} that do not hold {what} too small to be found with five students per setting."
 
 
 def interval_text(number: ClaimNumber) -> str:
@@ -285,7 +287,7 @@ def decision_text(claim: Claim, outcome: ClaimOutcome, scale: Scale) -> str:
     if outcome.verdict == "undecided":
         text = f"{text}; {settling_text(outcome)}"
     if outcome.verdict == "does not hold" and number.too_small:
-        text = f"{text}; {TOO_SMALL.format(format_number(number.least))}"
+        text = f"{text}; {TOO_SMALL.format(format_number(number.smallest_gain))}"
     return f"{outcome.why} {text}" if outcome.why else text
 
 
@@ -294,12 +296,12 @@ def decisive_number(claim: Claim, outcome: ClaimOutcome) -> ClaimNumber:
     one that must be."""
     widens = claim.least is not None or any(len(entry) > 1 for entry in outcome.entries)
 
-    def inside(number: ClaimNumber) -> float:
+    def inside(number: ClaimNumber) -> tuple[bool, float]:
         wide = number.wide_low, number.wide_high
         plain = wide if widens else (number.low, number.high)
         own = margin(number.value, plain, wide, claim.bounds, number.n)
-        ends = {"holds": own.low, CONSTRUCTION: own.low, "does not hold": own.high - number.least}
-        return ends.get(outcome.verdict, own.value)
+        ends = {"holds": own.low, CONSTRUCTION: own.low, "does not hold": own.high - number.smallest_gain}
+        return number.too_small, ends.get(outcome.verdict, own.value)
 
     best = sorted((max(entry, key=inside) for entry in outcome.entries), key=inside, reverse=True)
     return best[: claim.least][-1]

@@ -4,18 +4,22 @@ frequent, with students that vary as the shipped ones do, or as badly as student
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from engine.reproduction.claims import Claim, Contrast, StudentTerm
 from engine.reproduction.report import ERROR_RATE, detectable_effect, error_rates, judge_margins, margin
-from engine.reproduction.smat import SmatQuery, seed_interval
+from engine.reproduction.run import judge_claim
+from engine.reproduction.smat import SmatQuery, StudentFindings, seed_interval
+from engine.scaffold.plan import SMAT
 from engine.scaffold.result import ScaffoldResult
 
-CLAIMS = 600
+CLAIMS, FEWER = 600, 150
 Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 
 
@@ -89,27 +93,53 @@ def _verdicts(claim: np.ndarray, rates: tuple[float, float]) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("draw", [normal, skewed, two_peaks, as_shipped])
-@pytest.mark.parametrize("numbers", [1, 15])
-def test_a_difference_that_counts_is_rarely_taken_for_too_small(numbers: int, draw: Draw) -> None:
+@pytest.mark.parametrize(("numbers", "seeds"), [(1, 3), (1, 45), (15, 15)])
+def test_a_gain_that_counts_is_rarely_taken_for_too_small(numbers: int, seeds: int, draw: Draw) -> None:
     """One setting is better in each number, by exactly what counts, so that "more than 0" is true."""
-    random = np.random.default_rng([numbers, 7])
-    better, worse = draw(random, (2, CLAIMS, numbers, 15))
-    spread = np.sqrt((draw(random, (2000, 15)).var(-1, ddof=1)).mean())
-    rates = error_rates(numbers, 1, numbers)
-    verdicts = []
-    for one, other in zip(better + detectable_effect(5) * spread, worse, strict=True):
-        margins = []
-        for own, baseline in zip(one, other, strict=True):
-            values = own - baseline
-            within = np.sqrt((own.var(ddof=1) + baseline.var(ddof=1)) / 2)
-            number = float(values.mean()), *(seed_interval(values, (-2.0, 2.0), rate) for rate in rates)
-            margins.append(margin(*number, (0.0, None), 15, True, rates, detectable_effect(5) * within))
-        verdicts.append(judge_margins(margins).verdict)
-    wrong = verdicts.count("does not hold")
-    assert stats.binomtest(wrong, CLAIMS, ERROR_RATE, alternative="greater").pvalue > 0.001, wrong
+    random = np.random.default_rng([numbers, seeds, 7])
+    gain = detectable_effect(5) * np.sqrt(draw(random, (2000, 45)).var(-1, ddof=1).mean())
+    better, worse = draw(random, (2, FEWER, numbers, seeds))
+    wrong = _too_small(better + gain, worse)
+    assert stats.binomtest(wrong, FEWER, ERROR_RATE, alternative="greater").pvalue > 0.001, wrong
 
 
-def test_the_smallest_difference_that_counts_is_simonsohns() -> None:
+def test_no_gain_at_all_is_found_too_small() -> None:
+    """By 45 students nearly always, by 15 three times in four, and by five one time in four."""
+    random = np.random.default_rng(0)
+    found = {seeds: _too_small(*normal(random, (2, FEWER, 1, seeds))) / FEWER for seeds in (5, 15, 45)}
+    assert found[45] > 0.95
+    assert 0.6 < found[15] < 0.9
+    assert found[5] < 0.3
+
+
+@dataclass(frozen=True)
+class Given(StudentFindings):
+    """Students as they are given, by setting and number of the claim."""
+
+    given: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    def seed_values(self, term: StudentTerm) -> dict[int, float]:
+        return dict(enumerate(map(float, self.given[term.setting][int(term.size)])))
+
+    def _range(self, term: StudentTerm) -> tuple[float, float]:
+        return -1.0, 1.0
+
+
+def _too_small(one: np.ndarray, other: np.ndarray) -> int:
+    """How many claims that the one setting is better fail."""
+    entries = tuple(
+        (Contrast(str(at), (_term(1, SMAT, at), _term(-1, "none", at))),) for at in range(one.shape[1])
+    )  # fmt: skip
+    claim = Claim("a", "A", "5", "So.", "more than", (0.0, None), entries)
+    given = (Given({}, given={SMAT: own, "none": baseline}) for own, baseline in zip(one, other, strict=True))
+    return [judge_claim(claim, findings, 0).verdict for findings in given].count("does not hold")
+
+
+def _term(times: int, setting: str, at: int) -> StudentTerm:
+    return StudentTerm(times, "text", "simulability", setting, str(at))
+
+
+def test_the_smallest_gain_that_counts_is_simonsohns() -> None:
     """His example: 20 in each of two groups find a difference of half a standard deviation one time in three."""
     assert detectable_effect(20) == pytest.approx(0.5, abs=0.005)
     random = np.random.default_rng(0)

@@ -42,7 +42,7 @@ from tests.unit.reproduction.student_reports import report_of
 
 pytestmark = pytest.mark.usefixtures("home")
 
-REAL_DIGEST = "738a3424c5bebf49cdcb9ea73de01a94c76c3a6fa96a7caaef1cfbed016ad5ed"
+REAL_DIGEST = "91a92a524c749a711cd6811d4fd1df6b1afd4938c90d62b73664793a30233461"
 """Of the claims on real data."""
 WITH_15_SEEDS = "2eff63119e192dc7d2975d163f9fbd0442bc916cd9b1f3c223eae7bfe39d8676"
 WITH_FIVE_SEEDS = "25882a87284f777a2ac265cc49421539b0d0e48c1547e8b1c63c835c8f5431a9"

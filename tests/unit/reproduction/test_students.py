@@ -67,7 +67,7 @@ def test_what_would_settle_it_is_told_in_seeds() -> None:
     outcome = judge_claim(claim((gain(),)), findings_of(students({("smat", 20): WIDE, ("none", 20): LOW})), 0)
     [number] = outcome.numbers
     power = (1 + 0.8416 / 1.95996) ** 2
-    reach, nearest = number.high - number.value, max(number.value, number.least - number.value)
+    reach, nearest = number.high - number.value, max(number.value, number.smallest_gain - number.value)
     assert nearest > number.value, "it would be found too small before it were found to be there"
     assert outcome.settled_by == pytest.approx(np.ceil(5 * power * (reach / nearest) ** 2), abs=1)
     assert settling_text(outcome) == f"about {outcome.settled_by:,} seeds would decide"
@@ -85,11 +85,23 @@ def test_a_gain_that_five_seeds_would_not_show_does_not_count() -> None:
     outcome = judge_claim(claim((gain(),)), findings_of(students(cells)), 0)
     [number] = outcome.numbers
     within = np.mean([np.var(own, ddof=1) for own in cells.values()]) ** 0.5
-    assert number.least == pytest.approx(detectable_effect(5) * within)
+    assert number.smallest_gain == pytest.approx(detectable_effect(5) * within)
     assert (outcome.verdict, outcome.too_small, number.too_small) == ("does not hold", True, True)
-    assert number.low < 0 < number.high < number.least
-    other = judge_claim(claim((gain(),), rule="at least"), findings_of(students(cells)), 0)
-    assert (other.verdict, other.numbers[0].least) == ("undecided", 0.0), "its bound says what counts"
+    assert number.low < 0 < number.high < number.smallest_gain
+    four = Contrast("", (*gain().terms, *gain(size="small").terms))
+    cells |= {("smat", 10): HIGH, ("none", 10): LOW}
+    heads = Contrast("", tuple(StudentTerm(times, "text", "active_share", "smat", "middle") for times in (1, -1)))
+    for other in (
+        claim((gain(),), rule="at least"),
+        claim((gain(),), (0.05, None)),
+        claim((gain(),), (None, 0.0), "at most"),
+        claim((four,)),
+        claim((heads,)),
+        dataclasses.replace(claim((gain(), gain())), least=1),
+        dataclasses.replace(claim((gain(),)), entries=((gain(), gain()),)),
+    ):
+        numbers = judge_claim(other, findings_of(students(cells)), 0).numbers
+        assert {one.smallest_gain for one in numbers} == {0.0}, "its bound says what counts, or its numbers are others"
 
 
 def test_equal_seeds_leave_room_for_what_they_cannot_show() -> None:

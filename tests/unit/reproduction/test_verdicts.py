@@ -63,23 +63,30 @@ def test_what_holds_is_inside_by_the_plain_interval_and_what_does_not_outside_by
 
 def test_what_is_surely_smaller_than_counts_is_outside_unless_it_is_surely_inside() -> None:
     for ends, verdict in (((-0.3, 0.4), "does not hold"), ((-0.3, 0.6), "undecided"), ((0.1, 0.4), "holds")):
-        assert margin(0.2, ends, ends, (0.0, None), 9, strict=True, least=0.5).verdict == verdict
-    assert margin(0.2, (-0.3, 0.4), (-0.4, 0.6), (0.0, None), 9, True, least=0.5).verdict == "undecided", "the wide one"
+        assert margin(0.2, ends, ends, (0.0, None), 9, strict=True, smallest_gain=0.5).verdict == verdict
+    assert margin(0.2, (-0.3, 0.4), (-0.4, 0.6), (0.0, None), 9, True, smallest_gain=0.5).verdict == "undecided", (
+        "the wide one"
+    )
 
 
 def test_an_open_number_may_be_settled_either_way() -> None:
     """As far below what counts as above the bound, with twice the reach: four times as many."""
-    found = Margin(0.1, -0.1, 0.5, 100, least=0.2)
+    found = Margin(0.1, -0.1, 0.5, 100, smallest_gain=0.2)
     assert found.settled_as == {"holds": FOUR, "does not hold": SIXTEEN}
     assert found.settled_by == FOUR
     assert judge_margins([found, DOUBTFUL]) == Judgment("undecided", SIXTEEN)
-    assert Margin(0.0, -0.2, 0.2, 100, least=0.1).settled_as == {"does not hold": FOUR}
+    assert Margin(0.0, -0.2, 0.2, 100, smallest_gain=0.1).settled_as == {"does not hold": FOUR}
 
 
-def test_of_several_that_are_enough_each_must_be_too_small() -> None:
-    small, larger = Margin(0.1, -0.1, 0.3, 9, least=0.4), Margin(0.0, -0.1, 0.1, 9, least=0.05)
-    assert best_margin([small, small]).verdict == "does not hold"
-    assert best_margin([small, larger]).verdict == best_margin([larger, small]).verdict == "undecided"
+def test_what_reaches_its_bound_but_for_rounding_is_not_outside() -> None:
+    assert Margin(-0.05, -0.1, -1e-12, 9).verdict == "undecided"
+    assert Margin(-0.05, -0.1, -1e-6, 9).verdict == "does not hold"
+
+
+def test_a_number_that_may_be_settled_either_way_is_counted_once() -> None:
+    tie, bound = Margin(0.1, -0.1, 0.3, 100, smallest_gain=0.2), Margin(0.0, -0.1, 0.1, 100)
+    assert tie.settled_as == {"holds": FOUR, "does not hold": FOUR}
+    assert judge_margins([tie, bound, bound], 2) == Judgment("undecided", FOUR, 2)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from engine.reproduction.wording import (
     UNKNOWN_TIME,
     accuracy_text,
     decision_text,
+    decisive_number,
     distribution_text,
     number_title,
     statistic_text,
@@ -63,18 +64,21 @@ def test_of_many_numbers_is_told_where_they_lie() -> None:
 
 def test_of_a_claim_that_fails_because_a_difference_is_too_small_this_is_told() -> None:
     [claim] = declaration("smat").select(("image-smat-baseline",), {"image": {"middle": 400}})
-    small = ClaimNumber("400 examples", 0.003, -0.03, 0.037, -0.03, 0.037, 15, "does not hold", least=0.039)
+    small = ClaimNumber("400 examples", 0.003, -0.03, 0.037, -0.03, 0.037, 15, "does not hold", smallest_gain=0.039)
     fails = ClaimOutcome(claim.id, "does not hold", ((small,),), unit="seeds")
     assert decision_text(claim, fails, EMBEDDED) == (
-        "400 examples: 0.003 (−0.03 to 0.037), n 15; any difference is less than 0.039, the smallest that the five "
-        "seeds of the paper would show"
+        "400 examples: 0.003 (−0.03 to 0.037), n 15; any gain is below 0.039, and five students per setting, as in the "
+        "paper, miss such gains more than two times in three"
     )
     worse = replace(fails, entries=((replace(small, value=-0.05, wide_high=-0.01, high=-0.01),),))
     assert (fails.too_small, worse.too_small) == (True, False)
+    both = replace(worse, entries=(*fails.entries, *worse.entries))
+    assert not both.too_small, "it would fail without the number that is too small"
+    assert decisive_number(claim, both) is both.numbers[1]
     report = replace(report_of(ThesisQuery(), "bert-marked"), outcomes=(fails, worse))
     assert summary_sentence(report) == (
-        "Of 2 claims: 0 hold, 2 do not. 1 of the 2 that do not hold fails only because any difference is smaller than "
-        "the paper's five seeds would show."
+        "Of 2 claims: 0 hold, 2 do not. 1 of the 2 that do not hold fails only because its gain is too small to be "
+        "found with five students per setting."
     )
 
 
