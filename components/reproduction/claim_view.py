@@ -212,13 +212,13 @@ def decisive_number_text(claim: Claim, outcome: ClaimOutcome | None, scale: Scal
     return f"{title}: {text}" if title else text
 
 
-def surprise(claim: Claim, outcome: ClaimOutcome, examined: Examination | None, scale: Scale) -> None:
+def surprise(claim: Claim, outcome: ClaimOutcome, examination: Examination | None, scale: Scale) -> None:
     """A closed line for a claim that fails by a wide margin, with the claim inside."""
     number = escape_label(decisive_number_text(claim, outcome, scale))
     label = f"**{escape_label(claim.title)}** ({escape_label(claim.section)}): {number}"
     with st.expander(label, key=key(f"surprise.{claim.id}")):
         st.html(claim_html(claim, scale))
-        _outcome(claim, outcome, examined, scale)
+        _outcome(claim, outcome, examination, scale)
 
 
 def claim_card(
@@ -226,9 +226,9 @@ def claim_card(
     outcome: ClaimOutcome | None,
     report: Reproduction | None,
     query: ReproductionQuery,
-    examined: Examination | None,
+    examination: Examination | None,
 ) -> None:
-    """A claim with its verdict. `outcome`, `report`: None before a run. `examined`: what else was asked of claims."""
+    """A claim with its verdict. `outcome`, `report`: None before a run."""
     scale = scale_of(query.scale)
     with st.container(border=True, key=claim_anchor(claim), gap="xsmall"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -239,14 +239,14 @@ def claim_card(
         st.html(f'<div id="{claim_anchor(claim)}" style="{BELOW_THE_TOP}">{claim_html(claim, scale)}</div>')
         if outcome is None or report is None:
             return
-        _outcome(claim, outcome, examined, scale)
+        _outcome(claim, outcome, examination, scale)
         if outcome.numbers:
             _numbers(claim, outcome, report, query)
 
 
-def _outcome(claim: Claim, outcome: ClaimOutcome, examined: Examination | None, scale: Scale) -> None:
+def _outcome(claim: Claim, outcome: ClaimOutcome, examination: Examination | None, scale: Scale) -> None:
     st.html(outcome_html(claim, outcome, scale))
-    if text := examination_text(outcome, examined):
+    if text := examination_text(outcome, examination):
         st.html(note_html(text))
 
 

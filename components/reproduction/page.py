@@ -146,9 +146,9 @@ def _paper(state: ReproductionState, claims: Sequence[Claim], statuses: Mapping[
     reports = {topic: one.report for topic, one in statuses.items() if one.report is not None}
     outcomes = {one.id: one for report in reports.values() for one in report.outcomes}
     counts = totals(count_verdicts(claims, outcomes))
-    asked = {query.topic_id: topic_examination(query.about, query.declaration.digest) for query in state.queries}
+    by_topic = {query.topic_id: topic_examination(query.about, query.declaration.digest) for query in state.queries}
     scale = scale_of(state.queries[0].scale)
-    examined = {claim.id: asked[query.topic_id] for query in state.queries for claim in query.selected_claims}
+    examinations = {claim.id: by_topic[query.topic_id] for query in state.queries for claim in query.selected_claims}
     st.subheader(headline(counts), anchor=False)
     if reports:
         counts_row(counts)
@@ -160,10 +160,10 @@ def _paper(state: ReproductionState, claims: Sequence[Claim], statuses: Mapping[
         st.markdown("**Claims that fail by the widest margin**", help=SURPRISING)
         with st.container(gap="xsmall", key="reproduction_surprises"):
             for claim in surprises:
-                surprise(claim, outcomes[claim.id], examined[claim.id], scale)
+                surprise(claim, outcomes[claim.id], examinations[claim.id], scale)
     _toolbar(state, reports, statuses)
     listed = [one for one in claims if not state.show or not outcomes or verdict_of(one, outcomes) in state.show]
-    _claims(state, listed, outcomes, reports, examined)
+    _claims(state, listed, outcomes, reports, examinations)
     _about(state, reports, statuses)
 
 
@@ -235,7 +235,7 @@ def _claims(
     listed: Sequence[Claim],
     outcomes: Outcomes,
     reports: Mapping[str, Reproduction],
-    examined: Mapping[str, Examination | None],
+    examinations: Mapping[str, Examination | None],
 ) -> None:
     """A closed section for each section of the paper; a filter by verdict opens them."""
     if not listed:
@@ -255,7 +255,7 @@ def _claims(
             st.html(overview_html(claims, outcomes, scale))
             for claim in claims:
                 query = queries[claim.id]
-                claim_card(claim, outcomes.get(claim.id), reports.get(query.topic_id), query, examined[claim.id])
+                claim_card(claim, outcomes.get(claim.id), reports.get(query.topic_id), query, examinations[claim.id])
 
 
 def _about(state: ReproductionState, reports: Mapping[str, Reproduction], statuses: Mapping[str, TopicStatus]) -> None:

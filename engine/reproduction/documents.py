@@ -99,11 +99,11 @@ def read_examination(file: Path, declared: Declaration, digest: str) -> Examinat
     return examination if bound == digest else Examination()
 
 
-def examination_text(outcome: ClaimOutcome, examined: Examination | None) -> str:
-    """Why a claim fails, or what else was asked of one that holds, and its verdicts on other trainings."""
-    if examined is None:
+def examination_text(outcome: ClaimOutcome, examination: Examination | None) -> str:
+    """Why a claim fails, or how else one that holds was tested, and the verdicts on other trainings."""
+    if examination is None:
         return ""
-    one, others = examined.reasons.get(outcome.id), examined.trainings.get(outcome.id, ())
+    one, others = examination.reasons.get(outcome.id), examination.trainings.get(outcome.id, ())
     texts = []
     if outcome.verdict == "does not hold":
         texts.append(
@@ -112,7 +112,7 @@ def examination_text(outcome: ClaimOutcome, examined: Examination | None) -> str
     elif outcome.verdict == "holds" and one is not None:
         texts.append(f"Examined further: {one.reason} {one.how}")
     if others:
-        texts.append(f"With other trainings of its models ({examined.which}): {', '.join(others)}.")
+        texts.append(f"With other trainings of its models ({examination.which}): {', '.join(others)}.")
     return " ".join(texts)
 
 
@@ -128,16 +128,16 @@ def report_files(report: Reproduction, query: ReproductionQuery, provenance: str
 
 
 def markdown(
-    report: Reproduction, query: ReproductionQuery, provenance: str = "", examined: Examination | None = None
+    report: Reproduction, query: ReproductionQuery, provenance: str = "", examination: Examination | None = None
 ) -> str:
     """The whole report. Its first line names command, seed, versions and the digest of what was declared.
 
     `query`: the one it answers. `provenance`: when and with what it was made, of a report that comes with the project.
-    `examined`: what was asked of its claims, None for what comes with the project.
+    `examination`: None for the one that comes with the project.
     """
     claims = {claim.id: claim for claim in query.selected_claims}
     scale, topic, declared = scale_of(report.scale), query.about, query.declaration
-    examined = topic_examination(topic, report.digest) if examined is None else examined
+    examination = topic_examination(topic, report.digest) if examination is None else examination
     versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     suffix = f", {topic.id}" if topic.stem != topic.paper else ""
     places = f"`{PLACES_FILE}` names folders for: {', '.join(report.given)}." if report.given else ""
@@ -166,9 +166,9 @@ def markdown(
         *_paragraph(wording.shared_data_text(scale, topic)),
         *_paragraph(topic.note),
         *_paragraph(places),
-        *_paragraph(examined.how if examined else ""),
+        *_paragraph(examination.how if examination else ""),
         "## Claim by claim",
-        *(line for one in report.outcomes for line in _claim(claims[one.id], one, scale, examined)),
+        *(line for one in report.outcomes for line in _claim(claims[one.id], one, scale, examination)),
         "",
         *(line for id in TABLES for line in _paper_table(id, report.rows or ())),
         f"## {topic.models}",
@@ -253,7 +253,7 @@ def _overview_row(claim: Claim, outcome: ClaimOutcome, scale: Scale) -> list[str
     return [claim.section, title, outcome.verdict, rule, wording.decision_text(claim, outcome, scale)]
 
 
-def _claim(claim: Claim, outcome: ClaimOutcome, scale: Scale, examined: Examination | None) -> Iterator[str]:
+def _claim(claim: Claim, outcome: ClaimOutcome, scale: Scale, examination: Examination | None) -> Iterator[str]:
     yield from ("", f'<a id="{claim.id}"></a>', "", f"### {claim.title}: {outcome.verdict}", "")
     yield f"Section {claim.section}, `{claim.id}`. {claim.says}"
     rule = f" Rule: {wording.rule_text(claim)}." if claim.contrasts else ""
@@ -267,7 +267,7 @@ def _claim(claim: Claim, outcome: ClaimOutcome, scale: Scale, examined: Examinat
         yield from (f"Distribution: {distribution}.", "")
     if outcome.verdict == "undecided":
         yield from (f"Undecided: {wording.settling_text(outcome)}.", "")
-    yield from _paragraph(examination_text(outcome, examined))
+    yield from _paragraph(examination_text(outcome, examination))
     has_gain = any(one.smallest_gain for one in outcome.numbers)
     columns = ["what", "value", "95% interval", "widened", *["smallest gain that counts"] * has_gain, "n", "inside"]
     yield from table(columns, [_number(one, scale, has_gain) for one in outcome.numbers])

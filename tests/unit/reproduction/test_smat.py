@@ -109,7 +109,7 @@ def test_a_report_is_written_and_read_again() -> None:
     assert by_id["text-gradients-more"] == "does not hold", "each setting is above the one before it"
     assert by_id["text-auc-smat"] == "not run"
     asked = Examination({"text-gradients-more": FailureReason("The scale.", "Because.")})
-    text = markdown(report, query, examined=asked)
+    text = markdown(report, query, examination=asked)
     assert text.splitlines()[0].endswith(f"claims {query.declaration.digest}")
     assert "Why it fails here: The scale. Because." in text
     assert "Why it fails here: not examined." in text
@@ -128,14 +128,14 @@ def test_what_was_examined_is_bound_to_what_was_declared(tmp_path: Path) -> None
     others = {"which": "seed 1", "how": "By a command.", "verdicts": {"heads-few": ["holds", "undecided"]}}
     file.write_text(json.dumps({**plain, "trainings": others}), encoding="utf-8")
     reasons = {"heads-few": FailureReason("Scale.", "So.")}
-    examined = Examination(reasons, {"heads-few": ("holds", "undecided")}, "seed 1", "By a command.")
-    assert read_examination(file, declared, "d") == examined
+    examination = Examination(reasons, {"heads-few": ("holds", "undecided")}, "seed 1", "By a command.")
+    assert read_examination(file, declared, "d") == examination
     assert read_examination(file, declared, "other") == Examination()
     trained = "With other trainings of its models (seed 1): holds, undecided."
     for verdict, lead in (("holds", "Examined further"), ("does not hold", "Why it fails here")):
         outcome = ClaimOutcome("heads-few", verdict)  # type: ignore[arg-type]
-        assert examination_text(outcome, examined) == f"{lead}: Scale. So. {trained}"
-    assert examination_text(ClaimOutcome("heads-few", "undecided"), examined) == trained
+        assert examination_text(outcome, examination) == f"{lead}: Scale. So. {trained}"
+    assert examination_text(ClaimOutcome("heads-few", "undecided"), examination) == trained
     for strange in (
         {"claims": {"none": {"reason": "", "how": ""}}},
         {"trainings": {**others, "verdicts": {"none": []}}},
