@@ -164,7 +164,7 @@ def _paper(state: ReproductionState, claims: Sequence[Claim], statuses: Mapping[
     _toolbar(state, reports, statuses)
     listed = [one for one in claims if not state.show or not outcomes or verdict_of(one, outcomes) in state.show]
     _claims(state, listed, outcomes, reports, examinations)
-    _about(state, reports, statuses)
+    _about(state, reports, statuses, [examination.how for examination in by_topic.values() if examination])
 
 
 def _job(query: ReproductionQuery, status: TopicStatus) -> None:
@@ -258,7 +258,13 @@ def _claims(
                 claim_card(claim, outcomes.get(claim.id), reports.get(query.topic_id), query, examinations[claim.id])
 
 
-def _about(state: ReproductionState, reports: Mapping[str, Reproduction], statuses: Mapping[str, TopicStatus]) -> None:
+def _about(
+    state: ReproductionState,
+    reports: Mapping[str, Reproduction],
+    statuses: Mapping[str, TopicStatus],
+    other_trainings: Sequence[str],
+) -> None:
+    """How verdicts are reached, runs on this computer, and what was declared."""
     topics = [query.about for query in state.queries]
     area = JOBS[topics[0].id].page
     with st.expander("How it works", key=f"{area}.level"):
@@ -271,6 +277,8 @@ def _about(state: ReproductionState, reports: Mapping[str, Reproduction], status
             about = TOPICS[topic]
             texts = quantity_text(report, about), accuracy_text(report), shared_data_text(scale_of(report.scale), about)
             show_note(" ".join(filter(None, texts)))
+        for text in filter(None, other_trainings):
+            st.html(note_html(text))
     for query in state.queries:
         status = statuses[query.topic_id]
         is_ready = status.running is None and status.report is not None

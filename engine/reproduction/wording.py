@@ -296,12 +296,15 @@ def decisive_number(claim: Claim, outcome: ClaimOutcome) -> ClaimNumber:
     one that must be."""
     widens = claim.least is not None or any(len(entry) > 1 for entry in outcome.entries)
 
-    def inside(number: ClaimNumber) -> tuple[bool, float]:
+    def inside(number: ClaimNumber) -> tuple[int, float]:
         wide = number.wide_low, number.wide_high
         plain = wide if widens else (number.low, number.high)
         own = margin(number.value, plain, wide, claim.bounds, number.n)
         ends = {"holds": own.low, CONSTRUCTION: own.low, "does not hold": own.high - number.smallest_gain}
-        return number.too_small, ends.get(outcome.verdict, own.value)
+        # A claim fails by what is plainly outside, then by what is too small.
+        fails = outcome.verdict == "does not hold"
+        rank = 2 if number.verdict != outcome.verdict else int(number.too_small)
+        return rank if fails else 0, ends.get(outcome.verdict, own.value)
 
     best = sorted((max(entry, key=inside) for entry in outcome.entries), key=inside, reverse=True)
     return best[: claim.least][-1]

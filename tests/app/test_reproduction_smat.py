@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from components.reproduction.page import NOT_RUN_YET, RUN_LABELS
 from engine import jobs
 from engine.reproduction import shipped
+from engine.reproduction.report import ClaimNumber, ClaimOutcome
 from engine.reproduction.smat import SmatQuery
 from tests.alerts import errors, readable_html
 from tests.app.test_reproduction_page import badges, button, counts_of, opened
@@ -75,6 +77,23 @@ def test_it_opens_with_the_report_that_comes_with_the_project() -> None:
     shipped.report_file("smat").write_text(ours.as_json(), encoding="utf-8")
     text = readable_html(opened(paper="smat"))
     assert f"This report comes with the project. {ours.provenance}" in text
+
+
+def test_claims_that_fail_only_because_a_gain_is_too_small_are_counted() -> None:
+    report = report_of(SmatQuery())
+    id = "text-l2"
+    small = ClaimNumber("250 examples", 0.01, -0.02, 0.03, -0.02, 0.03, 15, "does not hold", smallest_gain=0.04)
+    outcomes = tuple(ClaimOutcome(id, "does not hold", ((small,),)) if one.id == id else one for one in report.outcomes)
+    report = replace(report, outcomes=outcomes)
+    failed = report.counts["does not hold"]
+    shipped.report_file("smat").write_text(
+        shipped.ShippedReport(report, "2026-01-31", "abc").as_json(), encoding="utf-8"
+    )
+    page = opened(paper="smat", claim=id)
+    sentence = f"1 of the {failed} that do not hold fails only because its gain is too small to be found"
+    assert any(one.value.startswith(sentence) for one in page.caption)
+    assert "(gains below 0.04 do not count)" in readable_html(page)
+    assert not any("250 examples: 0.01" in one.label for one in page.expander), "it does not fail by a wide margin"
 
 
 def test_an_unknown_paper_is_said() -> None:

@@ -16,6 +16,7 @@ from components.reproduction.state import read
 from engine.explain import explain
 from engine.models import catalog
 from engine.reproduction.claims import FOLDER, declaration, load_declaration
+from engine.reproduction.documents import topic_examination
 from engine.reproduction.estimates import ExampleFindings
 from engine.reproduction.papers import EMBEDDED, TOPICS
 from engine.reproduction.report import (
@@ -31,7 +32,7 @@ from engine.reproduction.revise import least_means
 from engine.reproduction.run import judge_claims, label_outcomes
 from engine.reproduction.shipped import ShippedReport, default_query, document_file, shipped_report
 from engine.reproduction.thesis import ThesisQuery
-from engine.reproduction.wording import summary_sentence
+from engine.reproduction.wording import decisive_number, summary_sentence
 from engine.request import Example, Request
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
@@ -280,6 +281,28 @@ def test_shipped_reports_have_no_verdict_on_a_model_at_chance(topic: str, shippe
     assert "logit" in head
     assert "probability" in head
     assert summary_sentence(report) in head
+
+
+@pytest.mark.parametrize("topic", REPORTS)
+def test_the_deciding_number_has_the_verdict_of_its_claim(topic: str) -> None:
+    claims = {claim.id: claim for claim in default_query(topic).selected_claims}
+    decided = [one for one in REPORTS[topic].report.outcomes if one.verdict in ("holds", "does not hold")]
+    assert decided
+    assert all(decisive_number(claims[one.id], one).verdict == one.verdict for one in decided)
+
+
+def test_claims_on_the_added_word_have_verdicts_on_other_trainings() -> None:
+    examination = topic_examination(TOPICS["faithfulness"], declaration().digest)
+    assert examination is not None
+    verdicts = {one.id: one.verdict for one in REPORTS["faithfulness"].report.outcomes}
+    others = examination.trainings
+    assert others.keys() == {claim.id for claim in declaration().claims if claim.tasks == ("marked",)}
+    assert {len(own) for own in others.values()} == {2}
+    same = [id for id, own in others.items() if set(own) == {verdicts[id]}]
+    against = [id for id, own in others.items() if {"holds", "does not hold"} <= {verdicts[id], *own}]
+    assert f"{len(same)} of the claims have the same verdict with all three trainings" in examination.how
+    assert all(f"`{id}`" in examination.how for id in against)
+    assert examination.how in document_file("faithfulness").read_text(encoding="utf-8")
 
 
 def test_counts_of_the_readme_are_those_of_the_shipped_reports() -> None:

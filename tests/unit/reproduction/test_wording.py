@@ -75,6 +75,9 @@ def test_of_a_claim_that_fails_because_a_difference_is_too_small_this_is_told() 
     both = replace(worse, entries=(*fails.entries, *worse.entries))
     assert not both.too_small, "it would fail without the number that is too small"
     assert decisive_number(claim, both) is both.numbers[1]
+    undecided = replace(small, verdict="undecided", value=-0.02, wide_high=0.02, smallest_gain=0.01)
+    some = replace(fails, entries=((undecided,), *fails.entries))
+    assert decisive_number(claim, some) is small, "an undecided number decides nothing, however low"
     report = replace(report_of(ThesisQuery(), "bert-marked"), outcomes=(fails, worse))
     assert summary_sentence(report) == (
         "Of 2 claims: 0 hold, 2 do not. 1 of the 2 that do not hold fails only because its gain is too small to be "
