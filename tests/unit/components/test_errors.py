@@ -198,6 +198,7 @@ SAFE = {
         "' '.join(filter(None, (topics[0].level, NON_FINDING_RULES, topics[0].note)))",
     ): "our words",
     ("components/reproduction/page.py", "headline(counts)"): "numbers and our words",
+    ("components/reproduction/page.py", "small_text(small, counts['does not hold'])"): "numbers and our words",
     (
         "components/reproduction/page.py",
         "f'{DECLARED.format(FILE_SUFFIXES[query.topic_id])} {query.declaration.revised}'",
