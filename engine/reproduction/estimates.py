@@ -1,4 +1,4 @@
-"""Numbers of the thesis's claims: from values by example to a contrast with its intervals.
+"""Numbers of claims: from values by example, or by seed, to a contrast with its intervals.
 
 Intervals are at any error rate, and never without width, so that no claim is settled by a few equal examples.
 """
@@ -209,6 +209,18 @@ def with_room(values: Float[np.ndarray, "example *_"], plain: Interval, ends: In
     center = float(kinds[counts.argmax()]) if values.ndim == 1 else sum(plain) / 2
     low, high = center - unseen * (center - ends[0]), center + unseen * (ends[1] - center)
     return min(plain[0], low), max(plain[1], high)
+
+
+def seed_interval(values: Float[np.ndarray, "seed"], ends: Interval, error_rate: float) -> Interval:
+    """Student's t interval of a mean over seeds, wrong at that rate. `ends`: range of each value.
+
+    Of equal values, which have no spread to go by, as much as one seed of so many can hide (`with_room`).
+    """
+    mean = float(values.mean())
+    if np.ptp(values) <= ROUNDING:
+        return with_room(values, (mean, mean), ends, error_rate)
+    half = student_quantile(error_rate, len(values) - 1) * float(values.std(ddof=1)) / math.sqrt(len(values))
+    return max(mean - half, ends[0]), min(mean + half, ends[1])
 
 
 def range_of_sum(terms: Sequence[MethodTerm], weights: Weights) -> Interval:

@@ -34,7 +34,7 @@ from engine.reproduction.claims import (
     StudentTerm,
     interval_number,
 )
-from engine.reproduction.estimates import student_quantile, widened_interval, with_room
+from engine.reproduction.estimates import seed_interval, widened_interval, with_room
 from engine.reproduction.experiments import are_correct, label_correlation, predict_examples
 from engine.reproduction.papers import (
     ACTIVE,
@@ -50,7 +50,6 @@ from engine.reproduction.papers import (
 from engine.reproduction.report import (
     CEILING_WIDTH,
     ERROR_RATE,
-    ROUNDING,
     ClaimNumber,
     ExperimentSummary,
     Margin,
@@ -513,18 +512,6 @@ def _auc(measured: Plausibility, term: StudentTerm, task: str) -> Float[np.ndarr
     if not heads.any():
         raise NoNumber(f"{task}: all heads are active, so that there is nothing to compare.")
     return side.heads[:, heads].mean(1)
-
-
-def seed_interval(values: Float[np.ndarray, "seed"], ends: Interval, error_rate: float) -> Interval:
-    """Student's t interval of a mean over seeds, wrong at that rate. `ends`: range of each value.
-
-    Of equal values, which have no spread to go by, as much as one seed of so many can hide (`with_room`).
-    """
-    mean = float(values.mean())
-    if np.ptp(values) <= ROUNDING:
-        return with_room(values, (mean, mean), ends, error_rate)
-    half = student_quantile(error_rate, len(values) - 1) * float(values.std(ddof=1)) / math.sqrt(len(values))
-    return max(mean - half, ends[0]), min(mean + half, ends[1])
 
 
 def active_share(weights: Float[np.ndarray, "layer head"]) -> float:

@@ -13,9 +13,10 @@ import pytest
 from scipy import stats
 
 from engine.reproduction.claims import Claim, Contrast, StudentTerm
+from engine.reproduction.estimates import seed_interval
 from engine.reproduction.report import ERROR_RATE, detectable_effect, error_rates, judge_margins, margin
 from engine.reproduction.run import judge_claim
-from engine.reproduction.smat import SmatQuery, StudentFindings, seed_interval
+from engine.reproduction.smat import SmatQuery, StudentFindings
 from engine.scaffold.plan import SMAT
 from engine.scaffold.result import ScaffoldResult
 
