@@ -40,6 +40,7 @@ from engine.reproduction.report import (
 )
 
 NOT_EXAMINED = "not examined"
+NO_TRAININGS: Mapping[str, Any] = {"which": "", "how": "", "verdicts": {}, "overall": {}}
 TABLES = {
     SIMULABILITY: ("Simulability (tables 1, 3, 5 and 7)", "median", "quartiles", "seeds"),
     AUC: ("Plausibility (tables 2 and 6)", "mean AUC", "95% interval", "examples"),
@@ -63,12 +64,14 @@ class Examination:
     """The examination of a topic's claims after their run. `reasons`: by claim.
 
     `trainings`: by claim, its verdicts on other trainings of its models; `which` they are, and `how` they were judged.
+    `overall`: by claim, its verdict over all trainings and the examples.
     """
 
     reasons: Mapping[str, FailureReason] = field(default_factory=dict)
     trainings: Mapping[str, tuple[Verdict, ...]] = field(default_factory=dict)
     which: str = ""
     how: str = ""
+    overall: Mapping[str, Verdict] = field(default_factory=dict)
 
 
 def topic_examination(topic: Topic, digest: str) -> Examination | None:
@@ -85,18 +88,23 @@ def read_examination(file: Path, declared: Declaration, digest: str) -> Examinat
         return Examination()
     plain = json.loads(file.read_text(encoding="utf-8"))
     try:
-        bound, others = plain["digest"], plain.get("trainings", {"which": "", "how": "", "verdicts": {}})
+        bound, others = plain["digest"], plain.get("trainings", NO_TRAININGS)
         reasons = {id: FailureReason(one["reason"], one["how"]) for id, one in plain["claims"].items()}
-        trainings = {id: tuple(VERDICTS[VERDICTS.index(one)] for one in own) for id, own in others["verdicts"].items()}
-        examination = Examination(reasons, trainings, others["which"], others["how"])
+        trainings = {id: tuple(map(_verdict, own)) for id, own in others["verdicts"].items()}
+        overall = {id: _verdict(own) for id, own in others["overall"].items()}
+        examination = Examination(reasons, trainings, others["which"], others["how"], overall)
     except (KeyError, TypeError, AttributeError, ValueError):
         raise UsageError(
             f"{file.name}: must be an object of digest and claims, each with reason and how, and perhaps of trainings: "
-            "which, how, and verdicts, a list for each claim. Write it again."
+            "which, how, verdicts, a list for each claim, and overall, a verdict for each. Write it again."
         ) from None
     if strange := sorted((reasons.keys() | trainings.keys()) - set(declared.ids)):
         raise UsageError(f"{file.name}: {', '.join(strange)} is not a claim of {declared.source}. Remove it.")
     return examination if bound == digest else Examination()
+
+
+def _verdict(name: object) -> Verdict:
+    return VERDICTS[VERDICTS.index(name)]  # type: ignore[arg-type]
 
 
 def examination_text(outcome: ClaimOutcome, examination: Examination | None) -> str:
@@ -113,6 +121,8 @@ def examination_text(outcome: ClaimOutcome, examination: Examination | None) -> 
         texts.append(f"Examined further: {one.reason} {one.how}")
     if others:
         texts.append(f"With other trainings of its models ({examination.which}): {', '.join(others)}.")
+    if overall := examination.overall.get(outcome.id):
+        texts.append(f"Over all {len(others) + 1} trainings and the examples: {overall}.")
     return " ".join(texts)
 
 

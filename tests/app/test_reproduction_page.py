@@ -161,7 +161,7 @@ def test_it_opens_with_the_report_that_comes_with_the_project() -> None:
     page = opened()
     text = readable_html(page)
     assert f"This report comes with the project. {found.provenance}" in text
-    assert "Other trainings: the 46 claims that rest on the added word alone" in text
+    assert "Other trainings: 46 claims were also judged on 2 other trainings" in text
     assert badges(page) == badges_of(found.report)
     assert button(page, "Run"), "for whoever wants numbers of this computer"
     other = opened(seed="1")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -300,8 +301,12 @@ def test_claims_on_the_added_word_have_verdicts_on_other_trainings() -> None:
     assert {len(own) for own in others.values()} == {2}
     same = [id for id, own in others.items() if set(own) == {verdicts[id]}]
     against = [id for id, own in others.items() if {"holds", "does not hold"} <= {verdicts[id], *own}]
-    assert f"{len(same)} of the claims have the same verdict with all three trainings" in examination.how
+    assert f"{len(same)} of the claims have the same verdict with all 3 trainings" in examination.how
     assert all(f"`{id}`" in examination.how for id in against)
+    assert examination.overall.keys() == others.keys()
+    counts = Counter(examination.overall.values())
+    assert f"{counts['holds']} hold, {counts['does not hold']} do not, and {counts['undecided']} are" in examination.how
+    assert all(examination.overall[id] == "undecided" for id in against)
     assert examination.how in document_file("faithfulness").read_text(encoding="utf-8")
 
 

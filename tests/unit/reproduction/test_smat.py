@@ -125,13 +125,22 @@ def test_what_was_examined_is_bound_to_what_was_declared(tmp_path: Path) -> None
     file, declared = tmp_path / "examined.json", declaration("smat")
     assert read_examination(file, declared, "d") == Examination()
     plain = {"digest": "d", "claims": {"heads-few": {"reason": "Scale.", "how": "So."}}}
-    others = {"which": "seed 1", "how": "By a command.", "verdicts": {"heads-few": ["holds", "undecided"]}}
+    others = {
+        "which": "seeds 1 and 2",
+        "how": "By a command.",
+        "verdicts": {"heads-few": ["holds", "undecided"]},
+        "overall": {"heads-few": "undecided"},
+    }
     file.write_text(json.dumps({**plain, "trainings": others}), encoding="utf-8")
     reasons = {"heads-few": FailureReason("Scale.", "So.")}
-    examination = Examination(reasons, {"heads-few": ("holds", "undecided")}, "seed 1", "By a command.")
+    verdicts, overall = {"heads-few": ("holds", "undecided")}, {"heads-few": "undecided"}
+    examination = Examination(reasons, verdicts, "seeds 1 and 2", "By a command.", overall)  # type: ignore[arg-type]
     assert read_examination(file, declared, "d") == examination
     assert read_examination(file, declared, "other") == Examination()
-    trained = "With other trainings of its models (seed 1): holds, undecided."
+    trained = (
+        "With other trainings of its models (seeds 1 and 2): holds, undecided. "
+        "Over all 3 trainings and the examples: undecided."
+    )
     for verdict, lead in (("holds", "Examined further"), ("does not hold", "Why it fails here")):
         outcome = ClaimOutcome("heads-few", verdict)  # type: ignore[arg-type]
         assert examination_text(outcome, examination) == f"{lead}: Scale. So. {trained}"

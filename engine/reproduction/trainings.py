@@ -1,0 +1,152 @@
+"""Verdicts over several trainings of the same models, from one report of each training.
+
+`python -m engine.reproduction.trainings TOPIC WHICH REPORT REPORT` compares the shipped report of a topic with those of
+the same command on other trainings of its models (`--places`), and writes their verdicts into the topic's examination.
+`WHICH` names the other trainings in a few words.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from engine.errors import UsageError
+from engine.metrics.results import Interval
+from engine.reproduction.claims import FOLDER, Claim
+from engine.reproduction.estimates import student_quantile
+from engine.reproduction.papers import TOPICS
+from engine.reproduction.report import (
+    CEILING,
+    CONSTRUCTION,
+    ERROR_RATE,
+    ClaimNumber,
+    ClaimOutcome,
+    Margin,
+    Reproduction,
+    Verdict,
+    best_margin,
+    error_rates,
+    judge_margins,
+    margin,
+    report_from_plain,
+)
+from engine.reproduction.shipped import default_query, shipped_report, write_shipped
+
+
+def over_trainings(claim: Claim, outcomes: Sequence[ClaimOutcome]) -> Verdict | None:
+    """The verdict on a claim over trainings and examples. `outcomes`: one a training. None where one has no numbers.
+
+    Each number of the claim is its mean over trainings, with the intervals of `training_interval`.
+    """
+    if not all(outcome.numbers for outcome in outcomes):
+        return None
+    entries = [list(zip(*own, strict=True)) for own in zip(*(outcome.entries for outcome in outcomes), strict=True)]
+    rates = error_rates(len(entries), max(map(len, entries)), claim.least or len(entries))
+    margins = [best_margin([_margin(claim, numbers, rates) for numbers in entry]) for entry in entries]
+    verdict = judge_margins(margins, claim.least).verdict
+    if verdict == "holds" and claim.by_construction:
+        return CONSTRUCTION
+    return CEILING if all(number.at_best for outcome in outcomes for number in outcome.numbers) else verdict
+
+
+def training_interval(values: Sequence[float], intervals: Sequence[Interval], error_rate: float) -> Interval:
+    """Interval over trainings and examples of the mean of a number over trainings.
+
+    `values`: one a training; `intervals`: over the examples, which all trainings share, at that error rate.
+
+    The reach of Student's t over trainings and the mean reach over examples are added as squares, as those of
+    independent parts (Zou and Donner, 2008). The mean reach is at least the reach of the mean, so the interval is never
+    too short. A bootstrap over trainings would be: of three it draws the same one three times in one of nine draws.
+    """
+    mean = statistics.fmean(values)
+    spread = student_quantile(error_rate, len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
+    below = statistics.fmean(value - low for value, (low, _) in zip(values, intervals, strict=True))
+    above = statistics.fmean(high - value for value, (_, high) in zip(values, intervals, strict=True))
+    return mean - math.hypot(spread, below), mean + math.hypot(spread, above)
+
+
+def _margin(claim: Claim, numbers: Sequence[ClaimNumber], rates: tuple[float, float]) -> Margin:
+    values = [number.value for number in numbers]
+    plain = training_interval(values, [(number.low, number.high) for number in numbers], ERROR_RATE)
+    wide = training_interval(values, [(number.wide_low, number.wide_high) for number in numbers], rates[1])
+    inner = plain if rates[0] == ERROR_RATE else wide
+    n = min(number.n for number in numbers)
+    return margin(statistics.fmean(values), inner, wide, claim.bounds, n, claim.strict, rates)
+
+
+def examine_trainings(topic: str, which: str, reports: Sequence[Reproduction]) -> dict[str, Any]:
+    """The part of an examination on other trainings. `reports`: of the same command, one of each other training.
+
+    Errors: a report of other claims or numbers of examples than the shipped one.
+    """
+    query, shipped = default_query(topic), shipped_report(topic)
+    assert shipped is not None, topic
+    for report in reports:
+        if (report.digest, report.examples) != (shipped.report.digest, shipped.report.examples):
+            raise UsageError(f"REPORT: must be of the claims of `{query.command()}`, got `{report.command}`.")
+    by_id = [{outcome.id: outcome for outcome in report.outcomes} for report in (shipped.report, *reports)]
+    claims = [claim for claim in query.selected_claims if all(claim.id in own for own in by_id)]
+    outcomes = {claim: [own[claim.id] for own in by_id] for claim in claims}
+    verdicts = {claim.id: [outcome.verdict for outcome in own] for claim, own in outcomes.items()}
+    overall = {claim.id: verdict for claim, own in outcomes.items() if (verdict := over_trainings(claim, own))}
+    accuracies = [one.accuracy for report in reports for one in report.models if one.accuracy is not None]
+    return {
+        "which": which,
+        "how": _how(topic, which, verdicts, overall, accuracies),
+        "verdicts": {id: own[1:] for id, own in verdicts.items()},
+        "overall": overall,
+    }
+
+
+def _how(
+    topic: str,
+    which: str,
+    verdicts: Mapping[str, Sequence[Verdict]],
+    overall: Mapping[str, Verdict],
+    accuracies: Sequence[float],
+) -> str:
+    same = [id for id, own in verdicts.items() if len(set(own)) == 1]
+    against = [id for id, own in verdicts.items() if {"holds", "does not hold"} <= set(own)]
+    rest = [id for id in verdicts if id not in same and id not in against]
+    counts, count = Counter(overall.values()), len(next(iter(verdicts.values())))
+    texts = [
+        f"Other trainings: {len(verdicts)} claims were also judged on {count - 1} other trainings of each of their "
+        f"models: the commands of their cards with {which}, then `exegesis reproduce thesis --topic {topic} --claims "
+        f"IDS --places FILE`, whose file names their folders. The models are right on {min(accuracies):.3f} to "
+        f"{max(accuracies):.3f} of the examples.",
+        f"{len(same)} of the claims have the same verdict with all {count} trainings.",
+        f"Verdicts of {len(against)} are opposed: they hold with one training and fail with another ({_ids(against)})."
+        if against
+        else "",
+        f"Of the other {len(rest)}, some trainings decide and others do not ({_ids(rest)})." if rest else "",
+        f"Over trainings and examples together {counts['holds']} hold, {counts['does not hold']} do not, and "
+        f"{counts['undecided']} are undecided. With {count} trainings only large differences are certain: an interval "
+        "is as long as Student's t over trainings and the interval over examples, added as squares. All other claims "
+        "rest on one training of each model.",
+    ]
+    return " ".join(filter(None, texts))
+
+
+def _ids(ids: Sequence[str]) -> str:
+    return ", ".join(f"`{id}`" for id in ids)
+
+
+def main() -> None:
+    topic, which, *files = sys.argv[1:]
+    reports = [report_from_plain(json.loads(Path(file).read_text(encoding="utf-8"))) for file in files]
+    file = FOLDER / TOPICS[topic].reasons
+    examination = json.loads(file.read_text(encoding="utf-8")) | {"trainings": examine_trainings(topic, which, reports)}
+    file.write_text(json.dumps(examination, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    shipped = shipped_report(topic)
+    assert shipped is not None
+    write_shipped(topic, shipped)
+
+
+if __name__ == "__main__":
+    main()
