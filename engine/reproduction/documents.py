@@ -104,7 +104,7 @@ def read_examination(file: Path, declared: Declaration, digest: str) -> Examinat
 
 
 def _verdict(name: object) -> Verdict:
-    return VERDICTS[VERDICTS.index(name)]  # type: ignore[arg-type]
+    return VERDICTS[VERDICTS.index(name)]
 
 
 def examination_text(outcome: ClaimOutcome, examination: Examination | None) -> str:
