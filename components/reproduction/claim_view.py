@@ -40,6 +40,7 @@ from engine.reproduction.report import (
     FINDINGS,
     NON_FINDINGS,
     NOT_RUN,
+    OPPOSED,
     UNLEARNED,
     VERDICTS,
     ClaimOutcome,
@@ -97,6 +98,7 @@ BELOW_THE_TOP = "scroll-margin-top:6.5rem"
 """Keeps the verdict above a linked claim visible below the navigation bar."""
 SURPRISES = 5
 NO_NUMBER = "–"
+OPPOSED_NOTE = "opposed by another training"
 HEADS = ("Claim", "Verdict", "Deciding number")
 Outcomes = Mapping[str, ClaimOutcome]
 
@@ -141,6 +143,22 @@ def _badges(counts: Mapping[Verdict, int], verdicts: Sequence[Verdict]) -> None:
         st.badge(wording.count_text(verdict, counts[verdict]), color=color, icon=icon)
 
 
+def trainings_caption(outcomes: Outcomes, examinations: Mapping[str, Examination | None]) -> str:
+    """How verdicts fare with other trainings of their models, in a sentence or two; empty where none were judged."""
+    found = {id: one for id, one in outcomes.items() if one.numbers}
+    judged = [(one, own) for id, one in found.items() if (own := examinations.get(id)) and id in own.trainings]
+    if not judged:
+        return ""
+    kept = sum(set(own.trainings[one.id]) == {one.verdict} for one, own in judged)
+    opposed = sum(own.is_opposed(one) for one, own in judged)
+    decided = sum(own.overall.get(one.id) in OPPOSED for one, own in judged)
+    return (
+        f"{len(judged)} claims were also judged on other trainings of their models: {kept} have the same verdict with "
+        f"all, and {opposed} hold with one training and fail with another. Over trainings and examples together, "
+        f"{decided} are decided."
+    )
+
+
 def section_label(name: str, counts: Mapping[Verdict, int], scale: Scale) -> str:
     """The title of a section with the number of claims for each verdict; without models where there is only one."""
     title = SECTIONS[name] if len(scale.bases) > 1 else SECTIONS[name].partition(",")[0].replace(*ON_REAL_DATA)
@@ -173,10 +191,12 @@ def widest_failures(claims: Sequence[Claim], outcomes: Outcomes, count: int = SU
     return sorted(plainly, key=lambda claim: -failure_margin(claim, outcomes[claim.id]))[:count]
 
 
-def overview_html(claims: Sequence[Claim], outcomes: Outcomes, scale: Scale) -> str:
+def overview_html(
+    claims: Sequence[Claim], outcomes: Outcomes, examinations: Mapping[str, Examination | None], scale: Scale
+) -> str:
     """A table with a row for each claim: a link to its card, its verdict and the number that decides."""
     heads = "".join(f'<th scope="col" role="columnheader">{head}</th>' for head in HEADS)
-    rows = "".join(_overview_row(claim, outcomes, scale) for claim in claims)
+    rows = "".join(_overview_row(claim, outcomes, examinations.get(claim.id), scale) for claim in claims)
     return (
         f'<div class="xg"><div class="xg-scroll" role="region" tabindex="0" aria-label="Claims">'
         f'<table class="xg-numbers" role="table"><thead role="rowgroup"><tr role="row">{heads}</tr></thead>'
@@ -184,14 +204,16 @@ def overview_html(claims: Sequence[Claim], outcomes: Outcomes, scale: Scale) -> 
     )
 
 
-def _overview_row(claim: Claim, outcomes: Outcomes, scale: Scale) -> str:
+def _overview_row(claim: Claim, outcomes: Outcomes, examination: Examination | None, scale: Scale) -> str:
     verdict = verdict_of(claim, outcomes)
+    opposed = claim.id in outcomes and examination is not None and examination.is_opposed(outcomes[claim.id])
+    note = f'<br><span class="xg-small">{OPPOSED_NOTE}</span>' if opposed else ""
     title = f'<a href="#{claim_anchor(claim)}">{escape(claim.title)}</a>'
     number = escape(decisive_number_text(claim, outcomes.get(claim.id), scale))
     sign = f'<span aria-hidden="true">{SIGNS[verdict]}</span>'
     return (
         f'<tr role="row"><th scope="row" role="rowheader">{title}</th>'
-        f'<td role="cell" style="white-space:nowrap">{sign} {verdict}</td><td role="cell">{number}</td></tr>'
+        f'<td role="cell" style="white-space:nowrap">{sign} {verdict}{note}</td><td role="cell">{number}</td></tr>'
     )
 
 
@@ -235,6 +257,8 @@ def claim_card(
             verdict = outcome.verdict if outcome else NOT_RUN
             color, icon = BADGES[verdict]
             st.badge(verdict, color=color, icon=icon)
+            if outcome is not None and examination is not None and examination.is_opposed(outcome):
+                st.badge(OPPOSED_NOTE, color="gray", icon=":material/swap_vert:")
             st.caption(f"Section {claim.section}")
         st.html(f'<div id="{claim_anchor(claim)}" style="{BELOW_THE_TOP}">{claim_html(claim, scale)}</div>')
         if outcome is None or report is None:

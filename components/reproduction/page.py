@@ -25,6 +25,7 @@ from components.reproduction.claim_view import (
     section_label,
     surprise,
     totals,
+    trainings_caption,
     verdict_of,
     widest_failures,
 )
@@ -154,6 +155,8 @@ def _paper(state: ReproductionState, claims: Sequence[Claim], statuses: Mapping[
         counts_row(counts)
     if small := sum(one.too_small for one in outcomes.values()):
         st.caption(small_text(small, counts["does not hold"]))
+    if trained := trainings_caption(outcomes, examinations):
+        st.caption(trained)
     for query in state.queries:
         _job(query, statuses[query.topic_id])
     if surprises := widest_failures(claims, outcomes):
@@ -252,7 +255,7 @@ def _claims(
         if not box.open:
             continue
         with box:
-            st.html(overview_html(claims, outcomes, scale))
+            st.html(overview_html(claims, outcomes, examinations, scale))
             for claim in claims:
                 query = queries[claim.id]
                 claim_card(claim, outcomes.get(claim.id), reports.get(query.topic_id), query, examinations[claim.id])

@@ -29,6 +29,7 @@ from engine.reproduction.papers import (
     setting_name,
 )
 from engine.reproduction.report import (
+    OPPOSED,
     VERDICTS,
     ClaimNumber,
     ClaimOutcome,
@@ -72,6 +73,10 @@ class Examination:
     which: str = ""
     how: str = ""
     overall: Mapping[str, Verdict] = field(default_factory=dict)
+
+    def is_opposed(self, outcome: ClaimOutcome) -> bool:
+        """Whether a claim that was measured holds with one training and fails with another."""
+        return bool(outcome.numbers) and {outcome.verdict, *self.trainings.get(outcome.id, ())} >= OPPOSED
 
 
 def topic_examination(topic: Topic, digest: str) -> Examination | None:

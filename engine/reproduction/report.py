@@ -37,6 +37,8 @@ CONSTRUCTION, CEILING, DUPLICATE, UNLEARNED, NOT_RUN = NON_FINDINGS
 VERDICTS: tuple[Verdict, ...] = (*FINDINGS, *NON_FINDINGS)
 FORMER_NAMES: dict[str, Verdict] = {"cannot be told": "undecided"}
 """Current names of the verdicts of older reports and links."""
+OPPOSED: frozenset[Verdict] = frozenset({"holds", "does not hold"})
+"""Verdicts that two trainings of the same models may give one claim."""
 Bounds = tuple[int | float | None, int | float | None]
 Ends = tuple[int | float, int | float]
 ROUNDING = 1e-9

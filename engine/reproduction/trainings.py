@@ -25,6 +25,7 @@ from engine.reproduction.report import (
     CEILING,
     CONSTRUCTION,
     ERROR_RATE,
+    OPPOSED,
     ClaimNumber,
     ClaimOutcome,
     Margin,
@@ -112,7 +113,7 @@ def _how(
     accuracies: Sequence[float],
 ) -> str:
     same = [id for id, own in verdicts.items() if len(set(own)) == 1]
-    against = [id for id, own in verdicts.items() if {"holds", "does not hold"} <= set(own)]
+    against = [id for id, own in verdicts.items() if set(own) >= OPPOSED]
     rest = [id for id in verdicts if id not in same and id not in against]
     counts, count = Counter(overall.values()), len(next(iter(verdicts.values())))
     texts = [

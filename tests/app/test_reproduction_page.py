@@ -11,13 +11,15 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.navigation import REPRODUCTION
+from components.reproduction.claim_view import OPPOSED_NOTE
 from components.reproduction.page import ABSENT, RUN_LABELS, SOME_MISSING
 from components.reproduction.state import default_state, key, section_name, sections_by_claim
 from engine import jobs
 from engine.models import catalog
 from engine.reproduction import shipped
 from engine.reproduction.claims import declaration, thesis_claims
-from engine.reproduction.papers import EXAMPLE_LEVEL, topics_at
+from engine.reproduction.documents import topic_examination
+from engine.reproduction.papers import EXAMPLE_LEVEL, TOPICS, topics_at
 from engine.reproduction.report import FINDINGS, VERDICTS, Reproduction, Verdict
 from engine.reproduction.run import cached_report
 from engine.reproduction.smat import SmatQuery
@@ -67,7 +69,11 @@ def opened(**link: str | list[str]) -> AppTest:
 
 
 def badges(page: AppTest) -> list[str]:
-    """The words of all badges, in order."""
+    """The words of all badges of verdicts, in order."""
+    return [word for word in all_badges(page) if word != OPPOSED_NOTE]
+
+
+def all_badges(page: AppTest) -> list[str]:
     found = (re.fullmatch(r":\w+-badge\[(?::\S+: )?(.*)\]", one.value) for one in page.markdown)
     return [match[1] for match in found if match]
 
@@ -162,6 +168,13 @@ def test_it_opens_with_the_report_that_comes_with_the_project() -> None:
     text = readable_html(page)
     assert f"This report comes with the project. {found.provenance}" in text
     assert "Other trainings: 46 claims were also judged on 2 other trainings" in text
+    examination = topic_examination(TOPICS["faithfulness"], found.report.digest)
+    assert examination is not None
+    opposed = [one for one in found.report.outcomes if examination.is_opposed(one)]
+    assert opposed
+    assert all_badges(page).count(OPPOSED_NOTE) == len(opposed)
+    assert text.count(OPPOSED_NOTE) == len(opposed), "in the lists of the sections"
+    assert any(f"and {len(opposed)} hold with one training and fail with another" in one.value for one in page.caption)
     assert badges(page) == badges_of(found.report)
     assert button(page, "Run"), "for whoever wants numbers of this computer"
     other = opened(seed="1")
