@@ -98,7 +98,7 @@ BELOW_THE_TOP = "scroll-margin-top:6.5rem"
 """Keeps the verdict above a linked claim visible below the navigation bar."""
 SURPRISES = 5
 NO_NUMBER = "–"
-OPPOSED_NOTE = "opposed by another training"
+OPPOSED_NOTE = "trainings disagree"
 HEADS = ("Claim", "Verdict", "Deciding number")
 Outcomes = Mapping[str, ClaimOutcome]
 
