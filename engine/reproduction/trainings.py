@@ -128,8 +128,8 @@ def _how(
         f"Of the other {len(rest)}, some trainings decide and others do not ({_ids(rest)})." if rest else "",
         f"Over trainings and examples together {counts['holds']} hold, {counts['does not hold']} do not, and "
         f"{counts['undecided']} are undecided. With {count} trainings only large differences are certain: an interval "
-        "is as long as Student's t over trainings and the interval over examples, added as squares. All other claims "
-        "rest on one training of each model.",
+        "is as long as Student's t over trainings and the interval over examples, added as squares. The other claims "
+        "of this report rest on one training of each model.",
     ]
     return " ".join(filter(None, texts))
 
