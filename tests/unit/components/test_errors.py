@@ -199,6 +199,7 @@ SAFE = {
     ): "our words",
     ("components/reproduction/page.py", "headline(counts)"): "numbers and our words",
     ("components/reproduction/page.py", "small_text(small, counts['does not hold'])"): "numbers and our words",
+    ("components/reproduction/page.py", "trained"): "numbers and our words",
     (
         "components/reproduction/page.py",
         "f'{DECLARED.format(FILE_SUFFIXES[query.topic_id])} {query.declaration.revised}'",
