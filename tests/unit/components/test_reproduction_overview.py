@@ -8,6 +8,7 @@ from html import unescape
 
 from components.reproduction.claim_view import (
     NO_NUMBER,
+    OPPOSED_NOTE,
     SECTIONS,
     count_verdicts,
     decisive_number_text,
@@ -17,10 +18,12 @@ from components.reproduction.claim_view import (
     overview_html,
     section_label,
     totals,
+    trainings_caption,
     widest_failures,
 )
 from components.reproduction.state import LocalReport, TopicStatus
 from engine.reproduction.claims import Claim, declaration, thesis_claims
+from engine.reproduction.documents import Examination
 from engine.reproduction.papers import EMBEDDED, REAL
 from engine.reproduction.report import VERDICTS, ClaimNumber, ClaimOutcome, Reproduction
 from engine.reproduction.shipped import ShippedReport
@@ -33,11 +36,30 @@ OUTCOMES = {one.id: one for one in report_of(ThesisQuery(), "bert-marked").outco
 
 
 def test_each_claim_has_a_row_with_its_verdict_and_a_link() -> None:
-    html = overview_html(CLAIMS, OUTCOMES, EMBEDDED)
+    html = overview_html(CLAIMS, OUTCOMES, {}, EMBEDDED)
     rows = re.findall(r'scope="row".*?href="#claim-([^"]+)">(.*?)</a>.*?</span> (.*?)</td>', html)
     assert [(id, unescape(title), verdict) for id, title, verdict in rows] == [
         (claim.id, claim.title, OUTCOMES[claim.id].verdict) for claim in CLAIMS
     ]
+
+
+def test_other_trainings_are_summed_up_and_marked_where_they_disagree() -> None:
+    ids = [one.id for one in OUTCOMES.values() if one.verdict == "holds"][:3]
+    examination = Examination(
+        trainings={ids[0]: ("holds", "holds"), ids[1]: ("does not hold", "holds"), ids[2]: ("undecided", "holds")},
+        overall={ids[0]: "holds", ids[1]: "undecided", ids[2]: "undecided"},
+    )
+    examinations = dict.fromkeys(OUTCOMES, examination)
+    assert trainings_caption(OUTCOMES, examinations) == (
+        "3 claims were also judged on other trainings of their models: 1 have the same verdict with all, and 1 hold "
+        "with one training and fail with another. Over trainings and examples together, 1 are decided."
+    )
+    assert trainings_caption({}, examinations) == ""
+    assert trainings_caption(OUTCOMES, dict.fromkeys(OUTCOMES)) == ""
+    html = overview_html(CLAIMS, OUTCOMES, examinations, EMBEDDED)
+    noted = re.findall(r'href="#claim-([^"]+)">[^/]*</a></th><td[^>]*><span[^>]*>.</span> [^<]*<br>', html)
+    assert noted == [ids[1]]
+    assert html.count(OPPOSED_NOTE) == 1
 
 
 def test_code_in_a_note_is_code_and_markup_is_text() -> None:
