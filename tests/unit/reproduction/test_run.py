@@ -292,22 +292,30 @@ def test_the_deciding_number_has_the_verdict_of_its_claim(topic: str) -> None:
     assert all(decisive_number(claims[one.id], one).verdict == one.verdict for one in decided)
 
 
-def test_claims_on_the_added_word_have_verdicts_on_other_trainings() -> None:
-    examination = topic_examination(TOPICS["faithfulness"], declaration().digest)
+@pytest.mark.parametrize("topic", ["faithfulness", "sanity"])
+def test_verdicts_on_other_trainings_are_counted_where_they_are_told(topic: str) -> None:
+    claims = declaration(topic)
+    examination = topic_examination(TOPICS[topic], claims.digest)
     assert examination is not None
-    verdicts = {one.id: one.verdict for one in REPORTS["faithfulness"].report.outcomes}
-    others = examination.trainings
-    assert others.keys() == {claim.id for claim in declaration().claims if claim.tasks == ("marked",)}
+    verdicts = {one.id: one.verdict for one in REPORTS[topic].report.outcomes}
+    others, told = examination.trainings, examination.how
+    expected = (claim for claim in claims.claims if claim.tasks == ("marked",) or "random-" in claim.id)
+    assert others.keys() == {claim.id for claim in expected if claim.tasks != ("mnli", "esnli")}
     assert {len(own) for own in others.values()} == {2}
     same = [id for id, own in others.items() if set(own) == {verdicts[id]}]
     against = [id for id, own in others.items() if {"holds", "does not hold"} <= {verdicts[id], *own}]
-    assert f"{len(same)} of the claims have the same verdict with all 3 trainings" in examination.how
-    assert all(f"`{id}`" in examination.how for id in against)
+    assert f"{len(same)} of the claims have the same verdict with all 3 trainings" in told
+    assert all(f"`{id}`" in told for id in against)
     assert examination.overall.keys() == others.keys()
     counts = Counter(examination.overall.values())
-    assert f"{counts['holds']} hold, {counts['does not hold']} do not, and {counts['undecided']} are" in examination.how
+    assert f"{counts['holds']} hold, {counts['does not hold']} do not, and {counts['undecided']} are undecided" in told
     assert all(examination.overall[id] == "undecided" for id in against)
-    assert examination.how in document_file("faithfulness").read_text(encoding="utf-8")
+    assert told in document_file(topic).read_text(encoding="utf-8")
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert f"{len(same)} of the {len(others)} claims on" in readme
+    assert (
+        f"{counts['holds']} hold, {counts['does not hold']} do not, and {counts['undecided']} are undecided." in readme
+    )
 
 
 def test_counts_of_the_readme_are_those_of_the_shipped_reports() -> None:
