@@ -62,8 +62,9 @@ def training_interval(values: Sequence[float], intervals: Sequence[Interval], er
     `values`: one a training; `intervals`: over the examples, which all trainings share, at that error rate.
 
     The reach of Student's t over trainings and the mean reach over examples are added as squares, as those of
-    independent parts (Zou and Donner, 2008). The mean reach is at least the reach of the mean, so the interval is never
-    too short. A bootstrap over trainings would be: of three it draws the same one three times in one of nine draws.
+    independent parts (Zou and Donner, 2008). The mean reach is at least the reach of the mean, so the interval is
+    rather too long. A bootstrap over trainings is too short: of three it draws the same one three
+    times in one of nine draws.
     """
     mean = statistics.fmean(values)
     spread = student_quantile(error_rate, len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
