@@ -152,10 +152,12 @@ def trainings_caption(outcomes: Outcomes, examinations: Mapping[str, Examination
     kept = sum(set(own.trainings[one.id]) == {one.verdict} for one, own in judged)
     opposed = sum(own.is_opposed(one) for one, own in judged)
     decided = sum(own.overall.get(one.id) in OPPOSED for one, own in judged)
+    were, have = ("claim was" if len(judged) == 1 else "claims were"), ("has" if kept == 1 else "have")
+    hold, are = ("holds", "fails") if opposed == 1 else ("hold", "fail"), ("is" if decided == 1 else "are")
     return (
-        f"{len(judged)} claims were also judged on other trainings of their models: {kept} have the same verdict with "
-        f"all, and {opposed} hold with one training and fail with another. Over trainings and examples together, "
-        f"{decided} are decided."
+        f"{len(judged)} {were} also judged on other trainings of the models: {kept} {have} the same verdict with all, "
+        f"and {opposed} {hold[0]} with one training and {hold[1]} with another. Over trainings and examples together, "
+        f"{decided} {are} decided."
     )
 
 

@@ -2,7 +2,6 @@
 
 `python -m engine.reproduction.trainings TOPIC WHICH REPORT REPORT` compares the shipped report of a topic with those of
 the same command on other trainings of its models (`--places`), and writes their verdicts into the topic's examination.
-`WHICH` names the other trainings in a few words.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
-import sys
+from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -140,14 +139,19 @@ def _ids(ids: Sequence[str]) -> str:
 
 
 def main() -> None:
-    topic, which, *files = sys.argv[1:]
-    reports = [report_from_plain(json.loads(Path(file).read_text(encoding="utf-8"))) for file in files]
-    file = FOLDER / TOPICS[topic].reasons
-    examination = json.loads(file.read_text(encoding="utf-8")) | {"trainings": examine_trainings(topic, which, reports)}
+    parser = ArgumentParser("python -m engine.reproduction.trainings", description=__doc__.partition("\n")[0])
+    parser.add_argument("topic", metavar="TOPIC", choices=TOPICS, help=f"one of {', '.join(TOPICS)}")
+    parser.add_argument("which", metavar="WHICH", help="the other trainings in a few words, such as 'seeds 1 and 2'")
+    parser.add_argument("files", metavar="REPORT", nargs="+", type=Path, help="JSON report of another training")
+    asked = parser.parse_args()
+    reports = [report_from_plain(json.loads(file.read_text(encoding="utf-8"))) for file in asked.files]
+    file = FOLDER / TOPICS[asked.topic].reasons
+    trainings = {"trainings": examine_trainings(asked.topic, asked.which, reports)}
+    examination = json.loads(file.read_text(encoding="utf-8")) | trainings
     file.write_text(json.dumps(examination, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    shipped = shipped_report(topic)
+    shipped = shipped_report(asked.topic)
     assert shipped is not None
-    write_shipped(topic, shipped)
+    write_shipped(asked.topic, shipped)
 
 
 if __name__ == "__main__":

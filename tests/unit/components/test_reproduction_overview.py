@@ -51,8 +51,8 @@ def test_other_trainings_are_summed_up_and_marked_where_they_disagree() -> None:
     )
     examinations = dict.fromkeys(OUTCOMES, examination)
     assert trainings_caption(OUTCOMES, examinations) == (
-        "3 claims were also judged on other trainings of their models: 1 have the same verdict with all, and 1 hold "
-        "with one training and fail with another. Over trainings and examples together, 1 are decided."
+        "3 claims were also judged on other trainings of the models: 1 has the same verdict with all, and 1 holds "
+        "with one training and fails with another. Over trainings and examples together, 1 is decided."
     )
     assert trainings_caption({}, examinations) == ""
     assert trainings_caption(OUTCOMES, dict.fromkeys(OUTCOMES)) == ""
