@@ -209,7 +209,7 @@ def overview_html(
 def _overview_row(claim: Claim, outcomes: Outcomes, examination: Examination | None, scale: Scale) -> str:
     verdict = verdict_of(claim, outcomes)
     opposed = claim.id in outcomes and examination is not None and examination.is_opposed(outcomes[claim.id])
-    note = f'<br><span class="xg-small">{OPPOSED_NOTE}</span>' if opposed else ""
+    note = f'<br><span class="xg-small" style="white-space:normal">{OPPOSED_NOTE}</span>' if opposed else ""
     title = f'<a href="#{claim_anchor(claim)}">{escape(claim.title)}</a>'
     number = escape(decisive_number_text(claim, outcomes.get(claim.id), scale))
     sign = f'<span aria-hidden="true">{SIGNS[verdict]}</span>'

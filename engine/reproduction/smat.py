@@ -186,16 +186,15 @@ class SmatQuery(ReproductionQuery):
     def plan(self, key: StudentsKey) -> ScaffoldPlan | str:
         """The plan of all students that are looked at, or why there is none.
 
-        Of another normalization than sparsemax: attention alone and the middle train size, as in table 7. Baselines are
-        those of sparsemax: they use none.
+        Of another normalization than sparsemax: attention alone and the largest train size, with which the students of
+        a seed learn from the same examples as those of sparsemax. Baselines are those of sparsemax: they use none.
         """
         task, normalization = key
         plan = self.tasks[task]
         if isinstance(plan, str) or normalization == SPARSEMAX:
             return plan
-        middle = named_sizes(plan.train_sizes).get(MIDDLE, max(plan.train_sizes))
         recipe = replace(plan.recipe, normalisation=normalization)
-        return replace(plan, settings=(*ATTENTION, SMAT), train_sizes=(middle,), recipe=recipe)
+        return replace(plan, settings=(*ATTENTION, SMAT), train_sizes=(max(plan.train_sizes),), recipe=recipe)
 
     def training_plan(self, key: StudentsKey) -> ScaffoldPlan | str:
         """The same with no more seeds than are declared, which are taught where they are missing."""

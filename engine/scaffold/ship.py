@@ -1,7 +1,8 @@
 """Train the explainers that are shipped with the project: `python -m engine.scaffold.ship [TEACHER ...]`.
 
-For `OPENING_PLANS` all students are trained and stored for the Scaffold page, and the median explainer is shipped. The
-other explainers are trained with one seed and few steps, as their cards say. Finished students are not trained again.
+For `OPENING_PLANS` all students are trained and stored for the Scaffold page, and the median explainer of the largest
+train size is shipped. The other explainers are trained with one seed and few steps, as their cards say. Finished
+students are not trained again.
 """
 
 from __future__ import annotations
@@ -20,8 +21,6 @@ from engine.scaffold.plan import NONE, SMAT, Recipe, ScaffoldPlan
 from engine.scaffold.presets import NORMALIZATION_PLANS, OPENING_PLANS
 from engine.shipped.make import pack_lines
 
-GRID_SIZES = {"text": 1000}
-"""The train size of the shipped explainer, for plans with several (section 5.1)."""
 QUICK = Recipe(inner_rate=0.1, epochs=6, patience=6, held_out=60, validation=80, test=200)
 FEW = dataclasses.replace(QUICK, held_out=30, validation=40, test=60)
 RECIPES: Mapping[str, tuple[str, int, Recipe]] = {
@@ -51,9 +50,7 @@ def plans() -> dict[str, ScaffoldPlan]:
 
 def ship(teacher: str, plan: ScaffoldPlan, report: Report) -> str:
     """Train missing students and write the explainer's two files. Returns the description of its worth."""
-    grid = next((task for task, one in OPENING_PLANS.items() if one is plan), "")
-    size = GRID_SIZES.get(grid, plan.train_sizes[0])
-    return save(median_explainer(scaffold(plan, report), size), SHIPPED, teacher).card.worth
+    return save(median_explainer(scaffold(plan, report), max(plan.train_sizes)), SHIPPED, teacher).card.worth
 
 
 def write_students() -> int:

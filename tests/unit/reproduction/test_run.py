@@ -198,6 +198,8 @@ BEFORE_MORE_SEEDS = "eb86ef8f4e754065c0c2f8bb7857c9441b8e6a93a441979a09529872ea2
 """Of SMaT, before scores had 15 seeds."""
 WITHOUT_A_LEAST = "3098660459e09b0e4539060d5d06110501d1adb9aa689e1954a88d7f17f86a88"
 """Of SMaT, while any difference counted, however small."""
+WITH_ONE_SIZE = "0632a845564952d06b8ae4e4fdeea0a733b972dd43db9e111f0b4d4bab292439"
+"""Of SMaT, while pictures and scores had one train size."""
 WITH_FIVE_SEEDS = "d4bcc97d321d124bc2cb8dd5af744255935c8d941b3d7289cf679766accb1e9d"
 """Of SMaT, while texts and pictures had five seeds."""
 BEFORE_MORE_ATTACKS = "0252f4f26c5133c04938de539016d624e96128a0e4a8d9f1b04f74212ff6e711"
@@ -208,6 +210,12 @@ BEFORE_MORE_ATTACKS = "0252f4f26c5133c04938de539016d624e96128a0e4a8d9f1b04f74212
 def test_the_revision_moved_no_claim(topic: str, digest: str, tmp_path: Path) -> None:
     plain = json.loads((FOLDER / TOPICS[topic].declaration).read_text(encoding="utf-8"))
     if topic == "smat":
+        plain["revised"], revision = plain["revised"].split(" Revised a sixth time on 2026-11-30")
+        assert revision.endswith(f"Without this revision the digest is {WITH_ONE_SIZE}.")
+        for term in (term for one in plain["claims"] if "normalisation-" in one["id"] for term in one["sum"]):
+            assert (term["size"], term.update(size="middle")) == ("large", None)
+        (tmp_path / "with_one_size.json").write_text(json.dumps(plain), encoding="utf-8")
+        assert load_declaration(tmp_path / "with_one_size.json", topic).digest == WITH_ONE_SIZE
         plain["revised"], revision = plain["revised"].split(" Revised a fifth time on 2026-11-30")
         assert revision.endswith(f"Without this revision the digest is {WITHOUT_A_LEAST}.")
         assert plain["seeds"].pop("paper") == 5
