@@ -22,12 +22,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from engine.errors import ExegesisError, UsageError
-from engine.progress import CancelToken, Report, silent
+from engine.progress import CancelToken, Report
 
 NOTHING = "-"
 """In a table, where there is no number."""
 PIPED_WIDTH = 10_000
 """Lines of a pipe are not wrapped, so that each can be searched and cut."""
+LOG_SECONDS = 60.0
+"""Least time between two lines on progress in a log."""
 DIRECTION_MARKS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
@@ -96,9 +98,9 @@ def visible(text: str) -> str:
 
 @contextlib.contextmanager
 def progress_bar(title: str, lines: bool = False) -> Iterator[Report]:
-    """A report on stderr, as a bar with the time left; without a terminal it is silent, or prints `lines`."""
+    """A report on stderr, as a bar with the time left; without a terminal a line a minute, and those of `lines`."""
     if not sys.stderr.isatty():
-        yield _print_line if lines else silent
+        yield _log_reporter(lines)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console(error=True), transient=True) as bar:
@@ -112,10 +114,17 @@ def progress_bar(title: str, lines: bool = False) -> Iterator[Report]:
         yield report
 
 
-def _print_line(done: int, total: int, label: str) -> None:
-    # Labels with a colon close an epoch or another large part; the others would flood a log.
-    if ":" in label:
-        print(f"{done}/{total} {label}", file=sys.stderr, flush=True)
+def _log_reporter(lines: bool) -> Report:
+    """Print a line a minute; with `lines` also each label with a colon, which closes an epoch or another large part."""
+    last = time.monotonic()
+
+    def report(done: int, total: int, label: str) -> None:
+        nonlocal last
+        if (lines and ":" in label) or time.monotonic() - last >= LOG_SECONDS:
+            print(f"{done}/{total} {label}", file=sys.stderr, flush=True)
+            last = time.monotonic()
+
+    return report
 
 
 @contextlib.contextmanager
