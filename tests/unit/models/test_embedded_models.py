@@ -32,7 +32,7 @@ from engine.training.pretraining import pretrain
 from engine.training.recipe import card_markdown
 
 LARGEST_BASE = 3 * 10**6
-LARGEST_ADAPTER = 2 * 10**6
+LARGEST_ADAPTER = 2_200_000
 ALL_WEIGHTS = 45 * 10**6
 AT_ONCE = 50
 FRESH = "seed=11,count=60"
