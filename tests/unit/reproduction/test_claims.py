@@ -17,10 +17,11 @@ from engine.reproduction.papers import ALONE, EMBEDDED, FULL, MEASURES, THESIS_T
 DIGESTS = {
     "faithfulness": "40d48f5a7b0546caa924fc29a4b23a0f07ea970a86377ffb502fee033d4fdd21",
     "sanity": "fb7afb98cd80b22229ae50d8d61e94bff0e084847197f9a8573e531ea6438580",
-    "data": "07360885a9ac03969eac1049df1586cc7b03d8b8741ae043c4211a078d4afa27",
+    "data": "fbc4385531492458192adbeb3d655c4515f6039ded1761adeda65e3ca4eef53c",
 }
 """Of the claims as they were last revised: what that changed is tested in `test_run`. It changes with any of them.
 """
+WITH_100_REAL_EXAMPLES = "07360885a9ac03969eac1049df1586cc7b03d8b8741ae043c4211a078d4afa27"
 SECTIONS = {
     "faithfulness": {"4.1.1", "4.1.2", "4.1.3", "4.1.5", "4.2.1", "4.2.2", "4.2.3", "4.2.5"},
     "sanity": {"4.1.4", "4.1.6", "4.2.4", "4.2.6"},
@@ -47,6 +48,15 @@ def test_nothing_was_moved_since_it_was_declared(tmp_path: Path) -> None:
     assert digest() != DIGESTS["faithfulness"]
     moved["claims"][0]["threshold"] = 0.9
     assert digest(indent=7, sort_keys=True) == DIGESTS["faithfulness"], "its content counts, not how it is laid out"
+
+
+def test_the_claims_on_real_data_were_revised_only_in_their_examples(tmp_path: Path) -> None:
+    plain = json.loads((FOLDER / TOPICS["data"].declaration).read_text(encoding="utf-8"))
+    plain["revised"], revision = plain["revised"].split(" Revised on 2026-11-30")
+    assert revision.endswith(f"Without this revision the digest is {WITH_100_REAL_EXAMPLES}.")
+    plain["examples"] = {"data": 100}
+    (tmp_path / "claims.json").write_text(json.dumps(plain), encoding="utf-8")
+    assert load_declaration(tmp_path / "claims.json", "data").digest == WITH_100_REAL_EXAMPLES
 
 
 @pytest.mark.parametrize("topic", THESIS_TOPICS)

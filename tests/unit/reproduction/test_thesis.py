@@ -89,10 +89,10 @@ def test_one_command_asks_both_topics() -> None:
 def test_real_data_have_claims_models_and_examples_of_their_own(tmp_path: Path) -> None:
     [query] = split_topics(ThesisQuery("data", folder=str(tmp_path)))
     query.check()
-    assert (query.topic, query.command()) == ("data", "exegesis reproduce thesis --scale data --examples 100 --seed 0")
+    assert (query.topic, query.command()) == ("data", "exegesis reproduce thesis --scale data --examples 250 --seed 0")
     experiments = query.experiments()
     assert [(one.name, one.request.examples) for one in experiments] == [
-        ("sst2-marked, minilm", 100), ("nli, minilm", 100), ("movies, minilm", 60),
+        ("sst2-marked, minilm", 250), ("nli, minilm", 250), ("movies, minilm", 60),
     ]  # fmt: skip
     [nli] = [one.plan for one in experiments if one.plan is not None]
     assert (nli.models, nli.dataset, nli.marks) == (("nli-minilm",), "snli-sick", "read")
