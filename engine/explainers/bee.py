@@ -85,6 +85,7 @@ class PatchBeeParams(BeeParams):
     title="BEE (tuned baseline)",
     family="gradients",
     params=BeeParams,
+    version=2,
     axes=Axes("tuned baseline, reached along a straight path", "logit of the class", "path integral"),
     differentiable=True,
     cheap=False,
@@ -198,10 +199,10 @@ class _Search:
         refined: set[int] = set()
         while (best := self._best(i)) not in refined:
             paths = self.paths[best]
-            paths.refine(np.array([i]), QUADRATURE, self.params.n_steps)
+            paths.divide(np.array([i]))
             (self.values[i][best],) = self._measure([i], [paths.scores(i)])
             refined.add(best)
-        attribution = self.paths[best].attribution(i, doubled=True)
+        attribution = self.paths[best].attribution(i)
         metric, name = self.params.metric, self.names[i][best]
         sign = _sign(metric)
         value = sign * self.values[i][best]

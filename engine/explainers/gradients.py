@@ -7,8 +7,8 @@ or the patch embeddings. Grad-CAM takes it at the last block.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -298,17 +298,22 @@ def input_gradients(
 
 QUADRATURES = ("clenshaw_curtis", "gauss_legendre", "trapezoid", "riemann")
 GAP_LIMIT = 0.01
-CHANGE_LIMIT = 0.01
-"""The largest change of a score at a doubling, relative to the largest score, at which the scores have settled."""
-FIRST_STEPS = 9
-MAX_STEPS = 1025
+ERROR_LIMIT = 0.01
+"""The largest estimated error of a score, relative to the largest score, at which the scores have settled."""
+FIRST_PARTS = 8
+MAX_PARTS = 256
+"""Of a path that is divided as far as needed; each part has four evaluations and shares its ends."""
+BOOLE = np.array([7, 32, 12, 32, 7]) / 90
+SIMPSON = np.array([1, 0, 4, 0, 1]) / 6
+"""Weights of two rules on the same five nodes, the ends of a part and its quarters."""
+HALVED = 0.7
+"""The share of all error that the parts to be halved hold at least."""
 
 
 def quadrature_nodes(rule: str, n: int) -> tuple[Float[np.ndarray, "n"], Float[np.ndarray, "n"]]:
     """Positions in [0, 1] and weights (sum 1) of `n` evaluations.
 
-    `riemann` is the right sum. The nodes of `clenshaw_curtis` at 2n - 1 hold those of n, bit for bit. Source: Trefethen
-    (2008), section 2; Waldvogel (2006).
+    `riemann` is the right sum. Source of `clenshaw_curtis`: Trefethen (2008), section 2; Waldvogel (2006).
     """
     if rule not in QUADRATURES:
         raise unknown("quadrature", rule, QUADRATURES)
@@ -343,12 +348,10 @@ class PatchBaselineParams(BaselineParams):
 
 @dataclass(frozen=True)
 class IntegratedGradientsParams(BaselineParams, QuantityParams):
-    quadrature: str = option(
-        "clenshaw_curtis", "Integration rule; the first reuses evaluations when steps are added", choices=QUADRATURES
-    )
+    quadrature: str = option("clenshaw_curtis", "Integration rule when steps are fixed", choices=QUADRATURES)
     steps: str = option(
         "auto",
-        "auto: until the completeness gap is under 1% and the scores settle; or fixed",
+        "auto: more where the path is steep, until the gap and the error of each score are under 1%; or fixed",
         choices=("auto", "fixed"),
     )
     n_steps: int = option(50, "Gradient evaluations when steps are fixed", low=1, high=1024)
@@ -364,7 +367,7 @@ class PatchIntegratedGradientsParams(PatchBaselineParams, IntegratedGradientsPar
     title="Integrated gradients",
     family="gradients",
     params=IntegratedGradientsParams,
-    version=3,
+    version=4,
     axes=Axes("baseline embedding, reached along a straight path", "logit of the class", "path integral"),
     differentiable=True,
     cheap=False,
@@ -373,7 +376,7 @@ class PatchIntegratedGradientsParams(PatchBaselineParams, IntegratedGradientsPar
     variants={
         "image": {
             "params": PatchIntegratedGradientsParams,
-            "version": 2,
+            "version": 3,
             "axes": Axes("baseline picture, reached along a straight path", "logit of the class", "path integral"),
             "caution": "The scores depend on the baseline: parts of the picture in its color get low scores.",
         }
@@ -384,19 +387,19 @@ def integrated_gradients(task: Task, params: IntegratedGradientsParams) -> list[
 
     Gap = |sum a - (f(x) - f(x'))| / max(|f(x) - f(x')|, 1e-3). With `quantity` "probability" f is the probability m,
     in the gap too. The thesis prints a plus inside m, which would leave the path; the published definition is meant.
-    `auto` doubles the intervals until the gap is under 1% and the scores have settled: the gap bounds their sum alone,
-    for errors of two features may cancel. The check says both. Clenshaw-Curtis is the default, not Gauss-Legendre:
-    nearly as exact for as many nodes, and a doubling computes only the new half of them.
+    `auto` halves the parts of the path that err most until gap and estimated error of each score are under 1% (the gap
+    bounds their sum alone, for errors of two features may cancel). The check says both. See `Paths.divide`.
 
     A patch embedding is linear in its pixels, so with the baselines `mean` and `blur` this is the path integral at
     the pixels, summed in the patch. `zero`, the zero embedding, is no picture.
     """
     paths = Paths(task, *path_endpoints(task, params.baseline), params.quantity)
-    automatic, everything = params.steps == "auto", np.arange(len(task.items))
-    paths.integrate(everything, params.quadrature, FIRST_STEPS if automatic else params.n_steps)
-    if automatic:
-        paths.refine(everything, params.quadrature, FIRST_STEPS)
-    return [paths.attribution(i, automatic) for i in range(len(task.items))]
+    everything = np.arange(len(task.items))
+    if params.steps == "auto":
+        paths.divide(everything)
+    else:
+        paths.integrate(everything, params.quadrature, params.n_steps)
+    return [paths.attribution(i) for i in range(len(task.items))]
 
 
 class Paths:
@@ -416,9 +419,7 @@ class Paths:
         self._scores: list[np.ndarray | None] = [None] * len(task.items)
         self._paths = self._shared_paths()
         """The number of each item's path; items of one number share passes."""
-        self.gaps = np.full(len(task.items), np.inf)
-        self.changes = np.full(len(task.items), np.inf)
-        """The largest change of a score since the nodes before, relative to the largest score; infinite at first."""
+        self._checks: list[Check | None] = [None] * len(task.items)
 
     def _shared_paths(self) -> dict[int, int]:
         """Items that read the same input, or begin it, and whose baselines are the same there."""
@@ -432,28 +433,56 @@ class Paths:
         return numbers
 
     def integrate(self, items: np.ndarray, rule: str, steps: int) -> None:
-        """Update scores, gaps and changes of `items` with that number of nodes."""
+        """Scores and gaps of `items` by that number of nodes."""
         alphas, weights = quadrature_nodes(rule, steps)
-        self._evaluate(items, np.union1d(alphas, [0.0]))
-        for i in items:
-            share = np.stack([self._shares[i][alpha] for alpha in alphas.tolist()])
-            before, now = self._scores[i], weights @ share
-            self._scores[i] = now
-            item = self.task.items[i]
-            ends = item.prediction.logits if self.quantity == LOGIT else item.prediction.probabilities
-            whole = ends[item.target] - self._values[i][0.0]
-            self.gaps[i] = abs(now.sum() - whole) / max(abs(whole), 1e-3)
-            if before is not None:
-                self.changes[i] = np.abs(now - before).max() / max(np.abs(now).max(), np.finfo(now.dtype).tiny)
+        self._evaluate({i: [0.0, *alphas.tolist()] for i in items.tolist()})
+        for i in items.tolist():
+            self._scores[i] = weights @ self._shares_at(i, alphas)
+            self._checks[i] = self._gap(i)
 
-    def refine(self, items: np.ndarray, rule: str, steps: int) -> None:
-        """Double the intervals of those of `items`, now at `steps` nodes, that are not complete or not settled."""
-        while True:
-            items = items[(self.gaps[items] >= GAP_LIMIT) | (self.changes[items] >= CHANGE_LIMIT)]
-            if steps >= MAX_STEPS or not len(items):
-                return
-            steps = 2 * steps - 1
-            self.integrate(items, rule, steps)
+    def divide(self, items: np.ndarray) -> None:
+        """Scores of `items` by Boole's rule on parts of the path, halved where they err most, until they are right.
+
+        The error of a part: the largest difference of a score from Simpson's rule on the same nodes, or that of the sum
+        of scores from the change of f along the part, which is known. Halves keep the evaluations of the whole.
+        Source: adaptive quadrature, Gander and Gautschi (2000).
+        """
+        edges = {i: np.linspace(0, 1, FIRST_PARTS + 1) for i in items.tolist()}
+        while edges:
+            self._evaluate({i: part_nodes(own).ravel().tolist() for i, own in edges.items()})
+            edges = {i: more for i, own in edges.items() if (more := self._halve(i, own)) is not None}
+
+    def _halve(self, i: int, edges: Float[np.ndarray, "edge"]) -> np.ndarray | None:
+        """Update item i; its edges with the worst parts halved, or None where it is right or at its limit."""
+        widths, parts = np.diff(edges), len(edges) - 1
+        shares = self._shares_at(i, part_nodes(edges).ravel()).reshape(parts, len(BOOLE), -1)
+        scores, rough = (np.einsum("n,pns,p->ps", rule, shares, widths) for rule in (BOOLE, SIMPSON))
+        self._scores[i] = scores.sum(0)
+        largest = max(np.abs(self.scores(i)).max(), np.finfo(scores.dtype).tiny)
+        error = float(np.abs((scores - rough).sum(0)).max() / largest)
+        check = self._checks[i] = replace(self._gap(i), also=Check("estimated error of a score", error, ERROR_LIMIT))
+        if parts >= MAX_PARTS or not any(part.value >= part.limit for part in check.parts):
+            return None
+        changes = np.diff([self._values[i][alpha] for alpha in edges.tolist()])
+        gaps = np.abs(scores.sum(1) - changes) / _at_least(self._change(i))
+        errors = np.maximum(gaps, np.abs(scores - rough).max(1) / largest)
+        worst = np.argsort(-errors)
+        held = np.cumsum(errors[worst])
+        worst = worst[: min(1 + int(np.sum(held < HALVED * held[-1])), MAX_PARTS - parts)]
+        return np.sort(np.append(edges, edges[worst] + widths[worst] / 2))
+
+    def _gap(self, i: int) -> Check:
+        change = self._change(i)
+        return Check("completeness gap", float(abs(self.scores(i).sum() - change) / _at_least(change)), GAP_LIMIT)
+
+    def _change(self, i: int) -> float:
+        """The change of f along the path."""
+        item = self.task.items[i]
+        ends = item.prediction.logits if self.quantity == LOGIT else item.prediction.probabilities
+        return float(ends[item.target]) - self._values[i][0.0]
+
+    def _shares_at(self, i: int, alphas: np.ndarray) -> Float[np.ndarray, "alpha seq"]:
+        return np.stack([self._shares[i][alpha] for alpha in alphas.tolist()])
 
     def scores(self, i: int) -> Float[np.ndarray, "seq"]:
         """The scores of item i by its last nodes."""
@@ -465,8 +494,9 @@ class Paths:
         """The number of model evaluations along the path of item i."""
         return len(self._shares[i])
 
-    def _evaluate(self, items: np.ndarray, alphas: np.ndarray) -> None:
-        new = [(int(i), alpha) for i in items for alpha in alphas.tolist() if alpha not in self._shares[i]]
+    def _evaluate(self, places: Mapping[int, Sequence[float]]) -> None:
+        """Gradients and values of items at places on their paths that have none yet."""
+        new = [(i, at) for i, own in places.items() for at in sorted(set(own) - self._shares[i].keys())]
         index = np.array([i for i, _ in new])
         # Half precision holds three digits: the place on the path keeps more.
         precise = torch.promote_types(self.task.model.dtype, torch.float32)
@@ -490,25 +520,32 @@ class Paths:
         for (i, alpha), value in zip(new, values.tolist(), strict=True):
             self._values[i][alpha] = value
 
-    def attribution(self, i: int, doubled: bool) -> Attribution:
-        """Scores, check and cost of item i. `doubled`: the nodes were, so the check says how far the scores settled."""
-        gap, change = float(self.gaps[i]), float(self.changes[i])
-        also = Check("score change at the last doubling", change, CHANGE_LIMIT) if doubled else None
-        check = Check("completeness gap", gap, GAP_LIMIT, also)
+    def attribution(self, i: int) -> Attribution:
+        """Scores, check and cost of item i."""
+        check = self._checks[i]
+        assert check is not None, "integrate first"
         return Attribution(self.scores(i), self.evaluations(i), check, tuple(self._notes(check)))
 
     def _notes(self, check: Check) -> Iterator[str]:
         whole = "score" if self.task.model.regression else self.quantity
+        few = f"{4 * MAX_PARTS + 1:,} evaluations were too few."
         if check.value >= GAP_LIMIT:
             yield (
                 f"The completeness gap is {check.value:.1%}: the scores do not add up to the change of the {whole}. "
-                "Use more steps."
+                f"{'Use more steps.' if check.also is None else few}"
             )
-        if check.also is not None and check.also.value >= CHANGE_LIMIT:
-            yield (
-                f"The scores have not settled at {MAX_STEPS:,} nodes: the last doubling still changed one by "
-                f"{check.also.value:.1%} of the largest score."
-            )
+        if check.also is not None and check.also.value >= ERROR_LIMIT:
+            yield f"A score may be off by {check.also.value:.1%} of the largest score: {few}"
+
+
+def _at_least(change: float) -> float:
+    """What a gap is relative to."""
+    return max(abs(change), 1e-3)
+
+
+def part_nodes(edges: Float[np.ndarray, "edge"]) -> Float[np.ndarray, "part node"]:
+    """The ends and quarters of each part. Edges are halves of halves, so that neighbors agree bit for bit."""
+    return edges[:-1, None] + np.diff(edges)[:, None] * np.arange(len(BOOLE)) / (len(BOOLE) - 1)
 
 
 def path_endpoints(

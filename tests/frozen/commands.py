@@ -96,7 +96,7 @@ TABLES: dict[str, str] = {
     "rules of pictures": "rules --models scenes-vit --dataset scenes --rule 'object -> any' --methods gradient_x_input "
     "--examples 4",
     "attack": "attack --models reviews-minilm --dataset reviews --methods gradient_x_input --examples 2 --steps 2 "
-    "--starts 1 --transfer attention_mean --objective constrained",
+    "--starts 1 --transfer attention_mean --objective constrained --dtype float64",
     "attack pixels": "attack --models digits-vit --dataset digits --methods gradient --index 3 --steps 2 --starts 1 "
     "--place pixels --epsilon 8/255 --objective unconstrained",
     "scaffold": "scaffold --teacher digits-vit --dataset digits --base bases/vit-narrow --settings none,smat "

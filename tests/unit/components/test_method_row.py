@@ -47,9 +47,9 @@ def test_a_bad_check_says_so_in_words() -> None:
 
 
 def test_each_number_of_a_check_has_its_line_and_its_verdict() -> None:
-    html = check_html(Check("completeness gap", 0.003, 0.01, Check("score change at the last doubling", 0.02, 0.01)))
+    html = check_html(Check("completeness gap", 0.003, 0.01, Check("estimated error of a score", 0.02, 0.01)))
     assert "✓ completeness gap: 0.003" in html
-    assert "✗ score change at the last doubling: 0.02, not good (above 0.01)" in html
+    assert "✗ estimated error of a score: 0.02, not good (above 0.01)" in html
 
 
 def test_rounding_noise_is_not_spelled_out() -> None:

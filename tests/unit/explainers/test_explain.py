@@ -273,7 +273,7 @@ def test_an_ensemble_takes_its_members_from_the_cache(calls: Callable[[str], lis
 
 def test_an_ensemble_tells_the_warnings_of_its_members_and_says_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gradients, "GAP_LIMIT", 0.0)
-    monkeypatch.setattr(gradients, "MAX_STEPS", 17)
+    monkeypatch.setattr(gradients, "MAX_PARTS", 8)
     text = "good " * 100
     (gap,) = (n for n in explain(request_for("integrated_gradients", text)).notes if "completeness gap" in n)
     made = explain(request_for("ensemble_top3", text))

@@ -168,6 +168,14 @@ def test_a_skewed_mean_has_more_room_above() -> None:
     assert high - values.mean() > 1.1 * (values.mean() - low) > 0
 
 
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_an_interval_does_not_depend_on_how_sums_are_rounded(n: int) -> None:
+    """Of few values many resamples hold each once: their mean is that of the values, whatever its last digit."""
+    for values in np.random.default_rng(n).uniform(size=(200, n)):
+        low, high = interval(3.7 * values) or (0.0, 0.0)
+        assert (low / 3.7, high / 3.7) == pytest.approx(interval(values), rel=1e-9)
+
+
 def test_the_same_seed_gives_the_same_and_another_nearly_the_same() -> None:
     values = np.random.default_rng(1).normal(size=60)
     assert interval(values, 3) == interval(values, 3)
