@@ -299,7 +299,7 @@ def input_gradients(
 QUADRATURES = ("clenshaw_curtis", "gauss_legendre", "trapezoid", "riemann")
 GAP_LIMIT = 0.01
 ERROR_LIMIT = 0.01
-"""The largest estimated error of a score, relative to the largest score, at which the scores have settled."""
+"""The largest estimated error of a score, relative to the largest score, at which the scores are right."""
 FIRST_PARTS = 8
 MAX_PARTS = 256
 """Of a path that is divided as far as needed; each part has four evaluations and shares its ends."""

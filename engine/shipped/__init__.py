@@ -1,7 +1,7 @@
 """Results that come with the project, so that its examples open at once, in an empty home and before torch is loaded.
 
 They are ordinary cache entries under the same keys: once a key changes (a method's version, a parameter, the model) the
-lookup misses, and the result is computed. `python -m engine.shipped.make` computes all of them anew.
+lookup misses, and the result is computed. `python -m engine.shipped.make` computes those that are missing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Computes the shipped results: `python -m engine.shipped.make`.
 
-They are the explanations of the gallery, a similarity, and the experiments that pages open with.
+They are the explanations of the gallery, a similarity, and the experiments that pages open with. Those that are current
+are kept as they are.
 """
 
 from __future__ import annotations
@@ -179,10 +180,9 @@ CHANGES, CHANGE_BITS = ("delta", "picture_difference"), 12
 
 
 def explanation_lines() -> list[str]:
-    """Each explanation of the gallery, computed anew and sealed under its key."""
+    """Each explanation of the gallery, sealed under its key."""
     requests = gallery_requests()
-    with shipped.ignore_entries():
-        explanations = explain_many(requests)
+    explanations = explain_many(requests)
     keyed = [(key_of(request), made) for request, made in zip(requests, explanations, strict=True)]
     return [_line(key, encode(*pack(explanation), key)) for key, explanation in keyed]
 
@@ -194,11 +194,10 @@ def similar_texts() -> tuple[str, str]:
 
 
 def similarity_lines() -> list[str]:
-    """The similarity of a pair of texts, computed anew and sealed under its key."""
-    with shipped.ignore_entries():
-        similarity.text_similarity(*similar_texts())
-        key = similarity.similarity_key(*similar_texts())
-        entry = result_store().get(key)
+    """The similarity of a pair of texts, sealed under its key."""
+    similarity.text_similarity(*similar_texts())
+    key = similarity.similarity_key(*similar_texts())
+    entry = result_store().get(key)
     if entry is None:
         raise RuntimeError("the similarity was computed but not stored")
     return [_line(key, encode(*entry, key))]
@@ -208,8 +207,7 @@ def experiment_lines(
     compute: Callable[[], Iterable[str]], change: Callable[[Arrays], Arrays] = lambda arrays: arrays
 ) -> list[str]:
     """The results of `compute`, which returns their keys; their arrays changed."""
-    with shipped.ignore_entries():
-        entries = [(key, result_store().get(key)) for key in compute()]
+    entries = [(key, result_store().get(key)) for key in compute()]
     return pack_lines((key, entry[0], change(entry[1])) for key, entry in entries if entry is not None)
 
 
