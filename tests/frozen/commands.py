@@ -31,7 +31,7 @@ NUMBER = re.compile(r"[-+\u2212]?\d[\d,.]*(e[-+\u2212]?\d+)?%?")
 FEW = "lime.n_samples=32 kernel_shap.n_samples=32 smoothgrad.n_samples=2"
 STEADY = "integrated_gradients.steps=fixed integrated_gradients.n_steps=4"
 JSON: dict[str, str] = {
-    "explain a text": f"explain --text '{TEXT}' --method all {{params}}",
+    "explain a text": f"explain --text '{TEXT}' --method all {{params}} --dtype float64",
     "explain a pair": "explain --model nli-minilm --text 'A man plays.' --text-pair 'He is silent.' --seed 3 "
     "--target 1 --method gradient,occlusion,attention_head --param attention_head.layer=2 --head 1.2=0 --head 0.1=0.5",
     "explain a picture": "explain --model digits-vit --dataset digits --index 3 --method gradient,grad_cam,lime,smat "

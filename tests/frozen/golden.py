@@ -12,8 +12,8 @@ from typing import Any
 DATA = Path(__file__).parent / "data"
 TOLERANCE = 1e-4
 """Of floats, relative to the golden one: no CPU, BLAS kernel or number of threads moves a result by as much."""
-SMALLEST = 1e-5
-"""Floats that differ by less are the same however small they are: checks of maps in single precision differ by 1e-6."""
+SMALLEST = 1e-6
+"""Floats that differ by less are the same however small they are."""
 WIDTH = 360
 MOST_TOLD = 12
 
