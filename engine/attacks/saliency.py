@@ -16,7 +16,8 @@ from jaxtyping import Bool, Float, Int
 
 from engine.attacks.plan import PATH_STEPS, PIXELS, AttackParams
 from engine.errors import UsageError
-from engine.explainers.gradients import ignores_constant_shift, quadrature_nodes
+from engine.explainers.gradients import ignores_constant_shift
+from engine.explainers.path_integrals import quadrature_nodes
 from engine.lazy import torch
 from engine.models.attention import twice_differentiable
 from engine.models.classifier import EMBEDDING, NO_CLASS, AnyClassifier

@@ -13,7 +13,7 @@ from typing import cast
 import numpy as np
 from jaxtyping import Bool, Float
 
-from engine.explainers.gradients import Paths, path_endpoints
+from engine.explainers.path_integrals import Paths, path_endpoints
 from engine.input_kinds import input_kind
 from engine.lazy import torch
 from engine.metrics.catalog import METRICS, PERCENTS, SHARES

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.explainers.gradients import GAP_LIMIT, BaselineParams, PatchBaselineParams, path_endpoints
+from engine.explainers.gradients import BaselineParams, PatchBaselineParams
+from engine.explainers.path_integrals import GAP_LIMIT, path_endpoints
 from engine.explainers.perturbation import RemovalParams, SegmentParams, additive, at_features
 from engine.input_kinds import input_kind
 from engine.lazy import captum, torch

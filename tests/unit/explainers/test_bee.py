@@ -17,7 +17,7 @@ from engine.explainers.bee import (
     reward,
     sample_arm,
 )
-from engine.explainers.gradients import Paths
+from engine.explainers.path_integrals import Paths
 from engine.metrics.catalog import PERCENTS, SHARES, metric
 from engine.metrics.faithfulness import faithfulness
 from engine.params import from_mapping

@@ -17,7 +17,7 @@ from engine import explain as engine_explain
 from engine import runtime
 from engine.errors import Cancelled, ExegesisError, UsageError
 from engine.explain import explain, explain_many, key_of
-from engine.explainers import gradients
+from engine.explainers import path_integrals
 from engine.models import loading
 from engine.models.loading import load_model
 from engine.progress import CancelToken
@@ -272,8 +272,8 @@ def test_an_ensemble_takes_its_members_from_the_cache(calls: Callable[[str], lis
 
 
 def test_an_ensemble_tells_the_warnings_of_its_members_and_says_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gradients, "GAP_LIMIT", 0.0)
-    monkeypatch.setattr(gradients, "MAX_PARTS", 8)
+    monkeypatch.setattr(path_integrals, "GAP_LIMIT", 0.0)
+    monkeypatch.setattr(path_integrals, "MAX_PARTS", 8)
     text = "good " * 100
     (gap,) = (n for n in explain(request_for("integrated_gradients", text)).notes if "completeness gap" in n)
     made = explain(request_for("ensemble_top3", text))

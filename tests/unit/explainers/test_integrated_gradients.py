@@ -15,8 +15,8 @@ from torch import Tensor
 
 from engine.data.datasets import load
 from engine.data.image_datasets import load_images
-from engine.explainers import gradients
-from engine.explainers.gradients import ERROR_LIMIT, GAP_LIMIT, MAX_PARTS, QUADRATURES, quadrature_nodes
+from engine.explainers import path_integrals
+from engine.explainers.path_integrals import ERROR_LIMIT, GAP_LIMIT, MAX_PARTS, QUADRATURES, quadrature_nodes
 from engine.models.loading import load_image_model, load_model
 from engine.params import QUANTITIES
 from engine.removal_operators import BASELINES
@@ -186,7 +186,7 @@ def test_auto_goes_on_where_the_gap_is_small_and_the_scores_are_wrong(waves: int
 
 
 def test_scores_that_do_not_settle_are_shown_with_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gradients, "MAX_PARTS", 10)
+    monkeypatch.setattr(path_integrals, "MAX_PARTS", 10)
     (made,) = run("integrated_gradients", seesaw(8), baseline="zero")
     assert made.evaluations == 41
     assert made.check is not None

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from engine.explain import predict_encoded
-from engine.explainers.gradients import ONLY_NEGATIVE, PLACES, positive_part, quadrature_nodes
+from engine.explainers.gradients import ONLY_NEGATIVE, PLACES, positive_part
+from engine.explainers.path_integrals import quadrature_nodes
 from engine.models.classifier import EMBEDDING
 from engine.params import PROBABILITY, Plain, from_mapping
 from engine.registry import explainer
