@@ -2,6 +2,7 @@
 
 `python -m engine.reproduction.trainings TOPIC WHICH REPORT REPORT` compares the shipped report of a topic with those of
 the same command on other trainings of its models (`--places`), and writes their verdicts into the topic's examination.
+Claims that were judged there before and are not in these reports are kept.
 """
 
 from __future__ import annotations
@@ -81,27 +82,42 @@ def _margin(claim: Claim, numbers: Sequence[ClaimNumber], rates: tuple[float, fl
     return margin(statistics.fmean(values), inner, wide, claim.bounds, n, claim.strict, rates)
 
 
-def examine_trainings(topic: str, which: str, reports: Sequence[Reproduction]) -> dict[str, Any]:
+def examine_trainings(
+    topic: str, which: str, reports: Sequence[Reproduction], before: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """The part of an examination on other trainings. `reports`: of the same command, one of each other training.
 
-    Errors: a report of other claims or numbers of examples than the shipped one.
+    `before`: such a part, whose claims are kept where the reports do not have them: one run need not do them all.
+    Errors: a report of other claims or numbers of examples than the shipped one; other trainings than `before`.
     """
     query, shipped = default_query(topic), shipped_report(topic)
     assert shipped is not None, topic
     for report in reports:
         if (report.digest, report.examples) != (shipped.report.digest, shipped.report.examples):
             raise UsageError(f"REPORT: must be of the claims of `{query.command()}`, got `{report.command}`.")
+    if before is not None and before["which"] != which:
+        raise UsageError(
+            f"WHICH: must be {before['which']!r}, as of the claims that were judged before, got {which!r}. Use those "
+            "trainings, or remove what is there."
+        )
     by_id = [{outcome.id: outcome for outcome in report.outcomes} for report in (shipped.report, *reports)]
     claims = [claim for claim in query.selected_claims if all(claim.id in own for own in by_id)]
     outcomes = {claim: [own[claim.id] for own in by_id] for claim in claims}
-    verdicts = {claim.id: [outcome.verdict for outcome in own] for claim, own in outcomes.items()}
+    judged = {claim.id: [outcome.verdict for outcome in own[1:]] for claim, own in outcomes.items()}
     overall = {claim.id: verdict for claim, own in outcomes.items() if (verdict := over_trainings(claim, own))}
     accuracies = [one.accuracy for report in reports for one in report.models if one.accuracy is not None]
+    verdicts = dict(judged)
+    if before is not None:
+        verdicts = before["verdicts"] | judged
+        overall = {id: own for id, own in before["overall"].items() if id not in judged} | overall
+        accuracies += before["accuracies"]
+    order = [claim.id for claim in query.selected_claims if claim.id in verdicts]
     return {
         "which": which,
-        "how": _how(topic, which, verdicts, overall, accuracies),
-        "verdicts": {id: own[1:] for id, own in verdicts.items()},
-        "overall": overall,
+        "how": _how(topic, which, {id: [by_id[0][id].verdict, *verdicts[id]] for id in order}, overall, accuracies),
+        "accuracies": [min(accuracies), max(accuracies)],
+        "verdicts": {id: verdicts[id] for id in order},
+        "overall": {id: overall[id] for id in order if id in overall},
     }
 
 
@@ -146,8 +162,8 @@ def main() -> None:
     asked = parser.parse_args()
     reports = [report_from_plain(json.loads(file.read_text(encoding="utf-8"))) for file in asked.files]
     file = FOLDER / TOPICS[asked.topic].reasons
-    trainings = {"trainings": examine_trainings(asked.topic, asked.which, reports)}
-    examination = json.loads(file.read_text(encoding="utf-8")) | trainings
+    examination = json.loads(file.read_text(encoding="utf-8"))
+    examination["trainings"] = examine_trainings(asked.topic, asked.which, reports, examination.get("trainings"))
     file.write_text(json.dumps(examination, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     shipped = shipped_report(asked.topic)
     assert shipped is not None

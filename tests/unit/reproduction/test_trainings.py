@@ -12,7 +12,7 @@ from scipy import stats
 
 from engine.errors import UsageError
 from engine.reproduction.claims import Claim, declaration
-from engine.reproduction.report import CEILING, CONSTRUCTION, ClaimNumber, ClaimOutcome, Verdict
+from engine.reproduction.report import CEILING, CONSTRUCTION, ClaimNumber, ClaimOutcome, Reproduction, Verdict
 from engine.reproduction.shipped import shipped_report
 from engine.reproduction.trainings import examine_trainings, over_trainings, training_interval
 
@@ -95,3 +95,25 @@ def test_an_examination_compares_reports_of_the_same_claims() -> None:
     for other in (replace(report, digest="0"), replace(report, examples=2)):
         with pytest.raises(UsageError, match="REPORT: must be of the claims of"):
             examine_trainings("faithfulness", "seed 1", [other])
+
+
+def test_claims_judged_before_are_kept() -> None:
+    shipped = shipped_report("faithfulness")
+    assert shipped is not None
+    report, first, second = shipped.report, "marked-found", CLAIM.id
+
+    def part(id: str) -> Reproduction:
+        return replace(report, outcomes=tuple(one for one in report.outcomes if one.id == id))
+
+    both = replace(report, outcomes=part(first).outcomes + part(second).outcomes)
+    at_once = examine_trainings("faithfulness", "seeds 1 and 2", [both, both])
+    assert list(at_once["verdicts"]) == [first, second]
+    for one, other in ((first, second), (second, first)):
+        before = examine_trainings("faithfulness", "seeds 1 and 2", [part(one)] * 2)
+        assert examine_trainings("faithfulness", "seeds 1 and 2", [part(other)] * 2, before) == at_once
+        assert examine_trainings("faithfulness", "seeds 1 and 2", [part(one)] * 2, at_once) == at_once
+    worst = replace(part(first), models=tuple(replace(one, accuracy=0.5) for one in report.models))
+    known = examine_trainings("faithfulness", "seeds 1 and 2", [worst] * 2)
+    assert examine_trainings("faithfulness", "seeds 1 and 2", [both] * 2, known)["accuracies"] == [0.5, 1]
+    with pytest.raises(UsageError, match="WHICH: must be 'seeds 1 and 2'"):
+        examine_trainings("faithfulness", "seeds 3 and 4", [both], at_once)
