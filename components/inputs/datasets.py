@@ -25,7 +25,7 @@ from engine.data.examples import Dataset, ImageDataset
 from engine.data.image_datasets import load_images
 from engine.data.labels import NUMBERED_CLASS, UNNAMED_CLASS
 from engine.data.slices import whole_name
-from engine.data.tasks import TASKS, example_count, task_of_dataset
+from engine.data.tasks import TASKS, example_count, source_name, task_of_dataset
 from engine.errors import ExegesisError, UsageError
 from engine.home import home
 from engine.models.summary import fits_task, short_count, summarize_model
@@ -214,14 +214,18 @@ def _subfolders(path: Path) -> list[os.DirEntry[str]]:
         return sorted(islice(folders, MOST_FOLDERS), key=lambda entry: entry.name)
 
 
+UNMEASURED = "?"
+"""Stands for a data set that no model was measured on."""
+
+
 def model_label(model: str, fits: bool = True, data: str = "") -> str:
     """The label of a model: "reviews-minilm · sentiment, 89.2%, 22.7M". A name alone if nothing is known.
 
-    The score is that on the data set `data` where the card has one, else the main score.
+    The score is that on the data set `data`; without one the main score. No score where it was not measured there.
     """
     summary = summarize_model(model)
     size = short_count(summary.parameters) if summary.parameters else ""
-    score = summary.data_scores.get(data, summary.score)
+    score = summary.data_scores.get(source_name(data), "") if data else summary.score
     task, _, _vocabulary = summary.task.partition(", ")
     facts = ", ".join(filter(None, [_lower_first(task), score, size]))
     return f"{model}{SEPARATOR}{'' if fits else OTHER_TASK}{facts}" if facts else model
@@ -232,7 +236,7 @@ def model_name(label: str) -> str:
     name, separator, _ = label.partition(SEPARATOR)
     if not separator:
         return label
-    scored_on = ("", *summarize_model(name).data_scores)
+    scored_on = ("", UNMEASURED, *summarize_model(name).data_scores)
     known = (model_label(name, fits, data) for data in scored_on for fits in (True, False))
     return name if label in known else label
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from engine.data import datasets, image_datasets
@@ -71,9 +71,18 @@ def label_name(name: str) -> str:
 
     Sets of the same label name answer the same question, so an accuracy on one says something of the others.
     """
+    return _without(name, DRAW_OPTIONS)
+
+
+def source_name(name: str) -> str:
+    """The name of a set without its slice, number of examples and seed: draws from one source are as hard."""
+    return _without(name, {"count", "seed"})
+
+
+def _without(name: str, dropped: Collection[str]) -> str:
     bare, _, options = whole_name(name).partition(":")
-    defining = [one for one in options.split(",") if one.partition("=")[0].strip() not in {"", *DRAW_OPTIONS}]
-    return f"{bare}:{','.join(defining)}" if defining else bare
+    kept = [one for one in options.split(",") if one.partition("=")[0].strip() not in {"", *dropped}]
+    return f"{bare}:{','.join(kept)}" if kept else bare
 
 
 def example_count(name: str) -> int | None:

@@ -21,6 +21,7 @@ from engine.data.tasks import (
     label_name,
     registered_dataset,
     shipped_dataset,
+    source_name,
     task_of_dataset,
 )
 from engine.errors import ExegesisError, excerpt
@@ -160,8 +161,8 @@ def _config_number(source: catalog.ModelSource, config: Mapping[str, Any], names
 class ModelFacts:
     """`task` is empty where neither card nor labels tell it, `score` where the model was not measured.
 
-    `dataset`: the registered data set that the model was trained on, or an empty text. `data_scores`: by data set, the
-    scores on others. `chance_notes`: by measured data set, a sentence where the model has not learned
+    `dataset`: the registered data set that the model was trained on, or an empty text. `data_scores`: by `source_name`
+    of a data set, the score there. `chance_notes`: by measured data set, a sentence where the model has not learned
     the answers, else empty.
     """
 
@@ -194,16 +195,17 @@ def summarize_model(model: str) -> ModelFacts:
 @functools.lru_cache(maxsize=256)
 def _summary(model: str, stamp: tuple[int, ...]) -> ModelFacts:
     card, labels = catalog.card(model), catalog.model_labels(model)
-    dataset = registered_dataset(str((card.get("settings") or {}).get("dataset") or ""))
-    scores = catalog.fair_scores(card)
+    trained = str((card.get("settings") or {}).get("dataset") or "")
+    own = {source_name(trained): format_score(card)} if registered_dataset(trained) else {}
+    measured = {name: one for name, one in catalog.fair_scores(card).items() if registered_dataset(name)}
     return ModelFacts(
         task=describe_model_task(model, card or {"labels": labels, "regression": len(labels) == 1}),
         score=format_score(card),
         parameters=model_size(model).parameters,
         labels=labels,
         regression=bool(card.get("regression")) if card else len(labels) == 1,
-        dataset=dataset,
-        data_scores={name: _format(card, one) for name, one in scores.items() if registered_dataset(name) == name},
+        dataset=registered_dataset(trained),
+        data_scores=own | {source_name(name): _format(card, one) for name, one in measured.items()},
         chance_notes=dict(_chance_notes(model, card)),
     )
 

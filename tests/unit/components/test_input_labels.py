@@ -33,8 +33,20 @@ def test_a_model_is_labeled_by_task_score_and_size_of_its_card() -> None:
 def test_beside_a_data_set_that_it_was_measured_on_a_model_has_the_score_there() -> None:
     value = catalog.card("reviews-minilm")["scores"]["reviews"]["value"]
     assert model_label("reviews-minilm", data="reviews") == f"reviews-minilm · sentiment, {value:.1%}, 22.7M"
-    assert model_label("reviews-minilm", data="sst2") == model_label("reviews-minilm", data="test")
-    assert model_label("reviews-minilm", data="sst2") == model_label("reviews-minilm")
+    assert model_label("reviews-minilm", data="sst2") == model_label("reviews-minilm"), "the set that it was trained on"
+
+
+def test_scores_on_draws_from_one_source_are_the_same_and_on_others_are_not() -> None:
+    scores = catalog.card("t5-deep-nli")["scores"]
+    for data, score in (("nli-generated:sentences=1,seed=4", "test"), ("nli-generated:count=50", "nli-generated")):
+        assert f", {scores[score]['value']:.1%}, " in model_label("t5-deep-nli", data=data), data
+    assert "%" not in model_label("t5-deep-nli", data="nli-generated:sentences=7")
+
+
+@pytest.mark.parametrize("data", ["movies", "own.csv", "owner/name"])
+def test_beside_a_data_set_that_it_was_not_measured_on_a_model_has_no_score(data: str) -> None:
+    assert model_label("reviews-minilm", data=data) == "reviews-minilm · sentiment, 22.7M"
+    assert model_label("tiny-llama", data=data) == "tiny-llama · language model, 809K"
 
 
 @pytest.mark.parametrize("name", ["owner/name", "no such model", "a · b", "reviews-minilm · something", ""])
