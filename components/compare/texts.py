@@ -14,14 +14,19 @@ from components.errors import show_note
 from components.method_row import Placeholder, placeholder_html
 from components.progress import MethodPlace, fill_places
 from components.styles import use_sheet
-from components.widgets.token_map.edited import edited_map, edited_map_html, explained_noun, predictions_html
+from components.widgets.token_map.edited import (
+    CONTRAST_NOTE,
+    edited_map,
+    edited_map_html,
+    explained_noun,
+    predictions_html,
+)
 from engine.comparison.texts import other_request
 from engine.request import Example, Prompt
 from engine.result import Explanation
 
 NAMES = ("first", "other")
 """Names of the two texts."""
-RELATIVE = "With a contrast, the probabilities are those of the two tokens relative to each other."
 
 
 @dataclass(eq=False)
@@ -73,7 +78,7 @@ def texts_panel(comparison: Comparison) -> Comparison:
     fill_places(places, lambda method, explanation: "", progress, show)
     show()
     if isinstance(other, Prompt) and other.contrast is not None:
-        st.caption(RELATIVE)
+        st.caption(CONTRAST_NOTE)
     for note in dict.fromkeys(note for one in others() for note in _new_notes(one)):
         show_note(f"The other {noun}: {note}")
     return replace(comparison, others=others())

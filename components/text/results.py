@@ -38,6 +38,7 @@ from components.styles import use_sheet
 from components.text.state import TextState, key, pinned_names, put, value
 from components.widgets.token_map import TokenMap
 from components.widgets.token_map.edited import (
+    CONTRAST_NOTE,
     edited_map,
     edited_map_html,
     explained_noun,
@@ -254,7 +255,7 @@ def draw_edit(
     parent = explain(state.request(PROBE)).provenance
     st.html(predictions_html(probe.prediction, edited.prediction, parent.target, noun=explained_noun(child)))
     if isinstance(child, Prompt) and child.contrast is not None:
-        st.caption("The probabilities are those of the two tokens relative to each other.")
+        st.caption(CONTRAST_NOTE)
     for note in edited.notes:
         if note not in probe.notes:
             show_note(f"The edited text: {note}")

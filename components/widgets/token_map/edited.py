@@ -37,6 +37,8 @@ LIKELIEST = {
     "contrast": "The more probable of the two tokens",
 }
 """The names of a prediction's answer, by what is explained (`explained_noun`)."""
+CONTRAST_NOTE = "Only the two tokens are compared: their probabilities add up to 100%."
+"""Of the predictions on a prompt with a contrast."""
 
 
 @dataclass(frozen=True)
