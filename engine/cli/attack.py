@@ -22,6 +22,7 @@ from engine.cli.experiments import require_value, run_experiment
 from engine.cli.inputs import read_methods, read_typed_params
 from engine.cli.output import NOTHING, table, visible
 from engine.errors import UsageError, not_allowed
+from engine.experiments.options import DATASET_HELP
 from engine.params import parse_fraction
 from engine.progress import CancelToken, Report
 from engine.registry import explainer
@@ -47,7 +48,7 @@ LEGEND = (
 
 def attack(
     models: Annotated[str, typer.Option(metavar="A,B", help="Comma-separated models.")] = options.DEFAULT_MODEL,
-    dataset: Annotated[str, typer.Option(metavar="D", help="Name, file, folder or hub:owner/name.")] = "",
+    dataset: Annotated[str, typer.Option(metavar="D", help=DATASET_HELP)] = "",
     methods: Annotated[str, typer.Option(metavar="A,B", help="Comma-separated methods to attack.")] = "",
     examples: Annotated[str, typer.Option(metavar="N", help="Number of examples, sampled with the seed.")] = "16",
     index: Annotated[

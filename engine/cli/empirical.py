@@ -14,6 +14,7 @@ from engine.cli.inputs import read_typed_params
 from engine.cli.jobs import JobCommands, exit_unless_done, run_with_progress
 from engine.data.sources import load_source
 from engine.errors import ExegesisError
+from engine.experiments.options import DATASET_HELP
 from engine.input_kinds import kind_of_model
 from engine.lazy import LazyModule
 from engine.models import catalog
@@ -35,7 +36,7 @@ app = typer.Typer(
 @app.command()
 def train(
     method: Annotated[str, typer.Option(metavar="METHOD", help="The costly method to predict.")] = "kernel_shap",
-    dataset: Annotated[str, typer.Option(metavar="D", help="Name, file, folder or hub:owner/name.")] = "",
+    dataset: Annotated[str, typer.Option(metavar="D", help=DATASET_HELP)] = "",
     out: Annotated[str, typer.Option(metavar="NAME", help="Name of the empirical explainer.")] = "",
     model: Annotated[str, typer.Option(metavar="M", help="The model whose maps it predicts.")] = options.DEFAULT_MODEL,
     train_size: Annotated[str, typer.Option(metavar="N", help="Number of examples to train on.")] = "300",

@@ -57,7 +57,7 @@ NO_VALUE, FLIPS = "-", "flips"
 
 def explain(
     model: options.ModelOption = options.DEFAULT_MODEL,
-    method: Annotated[str, typer.Option(metavar="A,B", help="Comma-separated methods, or 'all'.")] = "",
+    method: Annotated[str, typer.Option(metavar="A,B", help="Comma-separated methods, or 'all'. [required]")] = "",
     text: options.TextOption = None,
     text_pair: options.TextPairOption = None,
     prompt: options.PromptOption = None,

@@ -77,13 +77,15 @@ class ExperimentPlan:
         return dataclasses.asdict(self)  # type: ignore[call-overload]
 
 
+DATASET_HELP = "Name, file, folder or hub:owner/name. [required]"
+
+
 def models() -> Any:
     return option(MISSING, "Comma-separated models.", metavar="A,B", link="model")
 
 
 def dataset() -> Any:
-    help = "Name, file, folder or hub:owner/name."
-    return option(MISSING, help, metavar="D", link="data")
+    return option(MISSING, DATASET_HELP, metavar="D", link="data")
 
 
 def methods(default: Any, help: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from typing import Any
 
 import pytest
 import typer
@@ -13,6 +14,7 @@ from engine.cli.root import app
 from engine.params import from_mapping
 from engine.registry import explainer
 from tests.project import ROOT
+from tests.unit.cli.conftest import Run
 
 DOCUMENTS = [
     ROOT / "README.md",
@@ -32,19 +34,39 @@ def documented() -> list[list[str]]:
     return [line[1:] for line in lines if line[:1] == ["exegesis"]]
 
 
-def parsed(arguments: list[str]) -> dict[str, object]:
-    """The options as the command reads them; an unknown command or option raises."""
-    command = typer.main.get_command(app)
+def command_of(arguments: list[str]) -> tuple[Any, list[str]]:
+    """The command and its own arguments; an unknown command raises."""
+    command: Any = typer.main.get_command(app)
     while children := getattr(command, "commands", {}):
         assert arguments, "a group of commands needs one of them"
         assert arguments[0] in children, f"unknown command {arguments[0]}"
         command, arguments = children[arguments[0]], arguments[1:]
-    return dict(command.make_context("exegesis", list(arguments)).params)
+    return command, list(arguments)
+
+
+def parsed(arguments: list[str]) -> dict[str, Any]:
+    """The options as the command reads them; an unknown command or option raises."""
+    command, rest = command_of(arguments)
+    return dict(command.make_context("exegesis", rest).params)
 
 
 @pytest.mark.parametrize("arguments", documented(), ids=" ".join)
-def test_a_documented_command_is_accepted(arguments: list[str]) -> None:
-    assert parsed(arguments) is not None
+def test_a_documented_command_is_accepted_and_has_all_that_it_needs(arguments: list[str]) -> None:
+    command, rest = command_of(arguments)
+    options = command.make_context("exegesis", rest).params
+    for one in command.params:
+        if "[required]" in (getattr(one, "help", None) or ""):
+            assert options[str(one.name)], f"needs --{one.name}"
+
+
+QUESTIONS = re.findall(r'exegesis ask`?:? "([^"]+)"', "\n".join(file.read_text(encoding="utf-8") for file in DOCUMENTS))
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_documented_question_has_an_answer(question: str, run: Run) -> None:
+    done = run("ask", question)
+    assert (done.code, done.err) == (0, "")
+    assert "exegesis " in done.out
 
 
 EXPLAIN = [line for line in documented() if line[0] == "explain" and EXAMPLE_METHOD not in line]
