@@ -257,6 +257,12 @@ def class_labels(columns: Sequence[ColumnMap]) -> list[str]:
     return list(dict.fromkeys(label for one in predictions if not one.regression for label in one.labels))
 
 
+OWN_CLASSES = (
+    "Each map explains the class that its own model predicts, so the agreement is between maps of different classes. "
+    "Choose one class under Options, Explained class."
+)
+
+
 def class_verdict(columns: Sequence[ColumnMap]) -> str:
     """Whether the models agree on the class; empty where fewer than two models have classes."""
     letters_by_label: dict[str, dict[str, None]] = {}
@@ -271,4 +277,10 @@ def class_verdict(columns: Sequence[ColumnMap]) -> str:
         all_of = "Both" if len(models) == 2 else f"All {len(models)}"
         return f"{all_of} models predict {next(iter(letters_by_label))}."
     parts = "; ".join(f"{', '.join(letters)}: {label}" for label, letters in letters_by_label.items())
-    return f"The models disagree on the class. {parts}."
+    explained = {
+        column.explanation.provenance.target_label
+        for column in columns
+        if column.explanation is not None and not column.explanation.prediction.regression
+    }
+    own = f" {OWN_CLASSES}" if len(explained) > 1 else ""
+    return f"The models disagree on the class. {parts}.{own}"

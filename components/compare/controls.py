@@ -46,7 +46,7 @@ from components.state import MODEL_HELP, renew_models
 from components.widgets.patch_map import MOST_OPACITY
 from engine.comparison.agreement import ORDERS
 from engine.comparison.plan import MOST, ModelMethodPair, sorted_params
-from engine.models.summary import fitting_model
+from engine.models.summary import chance_note, fitting_model
 from engine.next_token import is_causal
 from engine.params import from_mapping
 from engine.registry import Explainer
@@ -147,7 +147,8 @@ def _model_button(state: CompareState, models: Sequence[str], full: bool) -> Non
     first = state.columns[0]
     misfits = label_models(models, state.kind, state.focus.data).misfits
     alike = [model for model in models if is_causal(model) == is_causal(first.model)]
-    others = [model for model in alike if model != first.model and model not in misfits]
+    fitting = [model for model in alike if model != first.model and model not in misfits]
+    others = [model for model in fitting if not chance_note(model, state.focus.data)]
     if other := fitting_model(others, state.focus.data):
         added = ModelMethodPair(other, first.method)
         st.button(

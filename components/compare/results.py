@@ -38,6 +38,7 @@ from engine.format import join_names, shorten
 from engine.home import home
 from engine.lazy import LazyModule
 from engine.metrics.agreement import Agreement
+from engine.models.summary import chance_note
 from engine.request import Example
 from engine.store import result_store
 from engine.table_io import escape_cell
@@ -157,6 +158,15 @@ def verdict_panel(comparison: Comparison, label: str) -> None:
     texts = (agreement_summary(comparison), class_verdict(comparison.columns), label)
     if lines := " ".join(filter(None, texts)):
         st.html(f'<div class="xg"><p class="xg-verdict">{escape(lines)}</p></div>')
+
+
+def chance_panel(comparison: Comparison, source: Opened) -> None:
+    """What the cards say of models that have not learned to answer the data set of the example."""
+    state = comparison.state
+    if state.focus.index is not None:
+        for model in dict.fromkeys(pair.model for pair in state.columns):
+            if note := chance_note(model, source.name):
+                show_note(note)
 
 
 def agreement_summary(comparison: Comparison) -> str:

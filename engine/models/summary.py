@@ -303,11 +303,19 @@ def fitting_dataset(summary: ModelFacts) -> str:
 
 
 def fitting_model(models: Iterable[str], name: str) -> str:
-    """Of models that fit the data set: the one named after it, else trained on it, else the largest; empty if none."""
+    """Of models that fit the data set: the one named after it, else trained on it, else the largest; empty if none.
+
+    Those that have not learned its answers come last.
+    """
     own = registered_dataset(name)
 
-    def rank(model: str) -> tuple[bool, bool, int]:
+    def rank(model: str) -> tuple[bool, bool, bool, int]:
         summary = summarize_model(model)
-        return bool(own) and model.startswith(f"{own}-"), bool(own) and summary.dataset == own, summary.parameters or 0
+        return (
+            not chance_note(model, name),
+            bool(own) and model.startswith(f"{own}-"),
+            bool(own) and summary.dataset == own,
+            summary.parameters or 0,
+        )
 
     return max(models, key=rank, default="")

@@ -112,8 +112,9 @@ def test_columns_are_added_changed_moved_and_removed_and_stand_in_the_link(
 
 
 def test_another_model_for_the_data_set_is_one_click_away() -> None:
-    page = opened(["gradient_x_input@reviews-minilm", "random@reviews-minilm"])
-    page = press(page, "Add bert\\-reviews")
+    columns = ["gradient_x_input@reviews-minilm", "random@reviews-minilm"]
+    assert not any(button.label.startswith("Add bert") for button in opened(columns).button), "it guesses on reviews"
+    page = press(opened(columns, data="reviews-generated"), "Add bert\\-reviews")
     assert columns_of(page)[-1] == "gradient_x_input@bert-reviews"
     assert not any(button.label.startswith("Add bert") for button in page.button), "there are two models now"
 

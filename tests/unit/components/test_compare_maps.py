@@ -11,7 +11,7 @@ import pytest
 
 from components.adversarial import example_panel
 from components.adversarial.state import AdversarialState
-from components.compare.comparison import ColumnMap, Comparison, class_labels, class_verdict, empty_columns
+from components.compare.comparison import OWN_CLASSES, ColumnMap, Comparison, class_labels, class_verdict, empty_columns
 from components.compare.maps_html import move_words, number_format, text_maps_html, token_map_of
 from components.compare.results import (
     agreement_summary,
@@ -183,7 +183,11 @@ def test_the_verdict_names_who_says_what() -> None:
     other = replace(
         compared.columns[1], explanation=of_model(explanation(Example(TEXT), pieces=r"\S+", labels=("a", "b")), "c")
     )
-    assert class_verdict((compared.columns[0], other)) == "The models disagree on the class. A: positive; B: b."
+    disagree = "The models disagree on the class. A: positive; B: b."
+    assert class_verdict((compared.columns[0], other)) == f"{disagree} {OWN_CLASSES}"
+    assert other.explanation is not None
+    alike = replace(other.explanation, provenance=replace(other.explanation.provenance, target_label="positive"))
+    assert class_verdict((compared.columns[0], replace(other, explanation=alike))) == disagree, "all explain one class"
     assert class_verdict(compared.columns[:1]) == ""
 
 
