@@ -31,6 +31,7 @@ from engine.data.examples import Dataset, LabeledExample
 from engine.data.labels import match_classes
 from engine.format import visible_token
 from engine.metrics.plausibility import overlaps, spans_of
+from engine.params import LOGIT
 from engine.registry import Explainer
 from engine.request import Example, Input, Prompt
 from engine.result import OTHERS, Check, Explanation, Prediction, Token
@@ -112,24 +113,36 @@ def rather_than(example: Input | None) -> str:
 def facts(method: Explainer, made: Explanation) -> Facts:
     """Everything that the numbers depend on: names and values."""
     origin, axes = made.provenance, method.axes_at(made.provenance.params)
-    label = visible_token(origin.target_label)
+    label, prediction = visible_token(origin.target_label), made.prediction
+    explained = "the score" if prediction.regression else f"{prediction.class_word} {origin.target}: {label}"
+    if prediction.of_two_tokens:
+        explained += f" rather than {visible_token(prediction.labels[1 - origin.target])}"
     chosen = ", ".join(f"{name} = {value}" for name, value in origin.params.items()) or "none"
     return (
         ("method", f"{origin.method}, version {origin.version}"),
         ("parameters", chosen),
         ("model", f"{origin.model}, revision {origin.revision}"),
-        (
-            "explained",
-            "the score" if made.prediction.regression else f"{made.prediction.class_word} {origin.target}: {label}",
-        ),
+        ("explained", explained),
         ("run", f"{origin.dtype} on {origin.device}, seed {origin.seed}"),
         ("cost", f"{count(made.evaluations, 'model evaluation')}, {seconds(made.seconds)} when computed"),
         ("removed by", axes.removal),
-        ("explains", axes.behaviour),
+        ("explains", _behaviour(axes.behaviour, prediction)),
         ("summarized as", axes.summary),
         *_shares(made),
         ("source", method.citation),
     )
+
+
+def _behaviour(behaviour: str, prediction: Prediction) -> str:
+    """What a map is of, named for a score, a token, or a token and its contrast instead of a class."""
+    kind, of_class, rest = behaviour.partition(" of the class")
+    if not of_class:
+        return behaviour
+    if prediction.regression:
+        return f"score{rest}"
+    if prediction.of_two_tokens:
+        return f"{'difference of the two logits' if kind == LOGIT else f'{kind} of the token among the two'}{rest}"
+    return f"{kind} of the {prediction.class_word}{rest}"
 
 
 def _shares(made: Explanation) -> Facts:

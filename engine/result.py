@@ -269,7 +269,7 @@ def unpack_prediction(meta: Mapping[str, Any]) -> Prediction:
 
 def explanation_to_json(explanation: Explanation) -> dict[str, Any]:
     """Return an explanation as JSON: `features` of a text, `grid` and `scores` of a picture."""
-    origin, check = explanation.provenance, explanation.check
+    origin, check, prediction = explanation.provenance, explanation.check, explanation.prediction
     return {
         "model": origin.model,
         "revision": origin.revision,
@@ -278,6 +278,7 @@ def explanation_to_json(explanation: Explanation) -> dict[str, Any]:
         "params": dict(origin.params),
         "prediction": prediction_to_json(explanation),
         "target": origin.target_label,
+        **({"contrast": prediction.labels[1 - origin.target]} if prediction.of_two_tokens else {}),
         **({"features": _features(explanation)} if explanation.grid is None else _patches(explanation)),
         "check": None if check is None else {**check_to_json(check), "ok": check.ok},
         "evaluations": explanation.evaluations,

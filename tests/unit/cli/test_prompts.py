@@ -27,10 +27,13 @@ def test_a_prompt_is_explained(run: Run, llama: str) -> None:
     done = run(*own, "--target", labels[2], "--contrast", labels[0])
     assert done.code == 0, done.err
     assert f"explained: the next token, compared with {labels[0]!r}" in done.out
+    [one] = run(*own, "--target", labels[2], "--contrast", labels[0], "--json").json
+    assert (one["target"], one["contrast"]) == (labels[2], labels[0])
     done = run(*own, "--chat", "--json")
     assert done.code == 0, done.err
     [one] = done.json
     assert one["target"] == one["prediction"]["label"]
+    assert "contrast" not in one
     assert sum(one["prediction"]["probabilities"].values()) == pytest.approx(1)
     assert len(one["prediction"]["probabilities"]) == 21
     assert {feature["text"] for feature in one["features"] if feature["special"]} >= {"<|im_start|>"}

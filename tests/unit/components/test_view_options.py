@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from components.links import read_record, write_record
-from components.method_row import method_row, method_row_html
+from components.method_row import facts, method_row, method_row_html
 from components.numbers import brief
 from components.palette import STEPS, step_of
 from components.widgets.token_map import token_map_html
@@ -21,6 +22,7 @@ from components.widgets.view_options import (
 )
 from engine.registry import all_explainers, explainer
 from engine.request import Example
+from engine.result import OTHERS, Prediction
 from tests.unit.components.making import explanation
 
 EXAMPLE = Example("the cat sat")
@@ -91,6 +93,35 @@ def test_a_map_of_the_probability_shares_no_scale_with_one_of_the_logit(method: 
     row = method_row(explainer(method), made, EXAMPLE, "token", ends={str(probability): 2.0})
     assert (row.view.end, row.view.sharing) == (2.0, probability)
     assert ("explains", "probability of the class") in row.facts
+
+
+@pytest.mark.parametrize(
+    ("prediction", "explained", "of_logit", "of_probability"),
+    [
+        (
+            Prediction(("·are", "·is"), (2.0, 0.0), (0.88, 0.12)),
+            "token 0: ·are rather than ·is",
+            "difference of the two logits",
+            "probability of the token among the two",
+        ),
+        (
+            Prediction(("·are", OTHERS), (2.0, 0.5), (0.82, 0.18)),
+            "token 0: ·are",
+            "logit of the token",
+            "probability of the token",
+        ),
+        (Prediction(("quality",), (0.4,), (1.0,), regression=True), "the score", "score", "score"),
+    ],
+)
+def test_the_facts_name_what_is_explained_of_a_token_and_of_a_score(
+    prediction: Prediction, explained: str, of_logit: str, of_probability: str
+) -> None:
+    made = explanation(EXAMPLE, [0.5, -0.25, 0.0], method="gradient_x_input")
+    origin = replace(made.provenance, target=0, target_label=prediction.labels[0])
+    for quantity, words in (("logit", of_logit), ("probability", of_probability)):
+        provenance = replace(origin, params={"quantity": quantity})
+        row = facts(explainer("gradient_x_input"), replace(made, prediction=prediction, provenance=provenance))
+        assert {("explained", explained), ("explains", words)} <= set(row)
 
 
 def test_a_group_of_one_has_no_shared_end() -> None:
