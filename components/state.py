@@ -73,7 +73,7 @@ KIND_TITLES = {"text": "Text", "image": "Picture"}
 KINDS = tuple(KIND_TITLES)
 MODEL_HELP = (
     "A model of the list, the folder of a checkpoint, or a hub ID such as owner/name. The score is accuracy, or "
-    "a correlation r: on the data set if the model was measured on it, else on the model's test data."
+    "a correlation r, on the data set; there is none if the model was not measured on it."
 )
 MOST_NAMED = 4
 """Unknown fields of a link that are named."""

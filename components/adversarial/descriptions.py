@@ -103,7 +103,8 @@ def summarize_attacks(results: Sequence[AttackResult], title: str) -> str:
         left, k, unit = replaced(best), best.k, _unit(best)
         what = f"the top {unit}" if k == 1 else f"{'all' if left == k else f'{left} of the'} top {k} {plural(unit)}"
         objective = OBJECTIVE_TITLES[str(best.attack["objective"])].lower()
-        return f"{title} can be fooled here: the {objective} attack replaced {what}{_describe_answer(best)}."
+        how = "with this large epsilon" if _reach([best]) >= LARGE_REACH else "here"
+        return f"{title} can be fooled {how}: the {objective} attack replaced {what}{_describe_answer(best)}."
     if fooled:
         return f"{title} keeps its top {plural(_unit(fooled[0]))} here, but in a different order."
     if any(result.outcome == ROBUST for result in results):
@@ -113,13 +114,17 @@ def summarize_attacks(results: Sequence[AttackResult], title: str) -> str:
     )
 
 
+def _reach(results: Sequence[AttackResult]) -> float:
+    """The largest of them, relative to the median norm of the embeddings; 0 for pixels and where it is unknown."""
+    attacks = (one for one in results if one.attack["place"] != PIXELS)
+    return max((one.relative_epsilon or 0.0 for one in attacks), default=0.0)
+
+
 def describe_reach(results: Sequence[AttackResult]) -> str:
     """How far epsilon lets an embedding move, by the usual length of one; empty for pixels and where it is unknown."""
-    attacks = [one for one in results if one.attack["place"] != PIXELS]
-    own = [one.relative_epsilon for one in attacks if one.relative_epsilon is not None]
-    if not own:
+    reach = _reach(results)
+    if not reach:
         return ""
-    reach = max(own)
     if reach < LARGE_REACH:
         return f"Epsilon lets an embedding move by up to {percent(reach)} of the median norm of the embeddings."
     return (

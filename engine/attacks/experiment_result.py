@@ -67,6 +67,7 @@ PROBLEMS = {
     BROKEN: f"broke the constraint: the class probability (or the score) changed by more than {TOLERANCE:g}",
 }
 """Outcomes whose maps are excluded from the means, and why. A failed attack is excluded from all other means too."""
+NOT_FOOLED = "The share that fooled the method counts them as not fooled."
 EXCLUDED = {outcome: f"the attack {words}" for outcome, words in PROBLEMS.items()}
 """Reasons for excluded observations."""
 ATTACK_COLUMNS = ("outcome", "class_kept", "constraint_kept", "start", "relative_epsilon")
@@ -209,7 +210,7 @@ class AttackExperimentResult:
             for (model, objective, attacked), count in counts.items():
                 total = totals[model, objective, attacked]
                 method = titles.get(attacked, attacked)
-                yield f"{method}, {objective}, {model}: {count} of {total} attacks {words}. Counted as not fooled."
+                yield f"{method}, {objective}, {model}: {count} of {total} attacks {words}. {NOT_FOOLED}"
 
     def tidy_rows(self) -> Iterator[dict[str, str | int | float | None]]:
         """One row per observation, with the outcome of its attack."""

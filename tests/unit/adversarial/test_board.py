@@ -114,9 +114,11 @@ def test_what_matters_stands_first() -> None:
     kept, lost = text_attack(), text_attack("constrained", positive=0.3)
     text = answer_html([kept, lost], "Gradient x input")
     assert (
-        "<p><b>Gradient x input can be fooled here:</b> the unconstrained attack replaced the top token while the "
-        "prediction stayed positive (90.0% before, 80.0% after).</p>" in text
+        "<p><b>Gradient x input can be fooled with this large epsilon:</b> the unconstrained attack replaced the top "
+        "token while the prediction stayed positive (90.0% before, 80.0% after).</p>" in text
     )
+    near = dataclasses.replace(kept, relative_epsilon=0.5)
+    assert "<b>Gradient x input can be fooled here:</b>" in answer_html([near, lost], "Gradient x input")
     text = board([kept, lost])
     assert '<p class="xg-small">The top token was replaced.</p>' in text
     assert "the top token was replaced, but the prediction changed from positive to negative." in text
@@ -124,11 +126,11 @@ def test_what_matters_stands_first() -> None:
 
 @pytest.mark.parametrize(("after", "sentence", "summary"), [
     ([2, 3, 0, 1], "all top-2 tokens were replaced while",
-     "M can be fooled here: the unconstrained attack replaced all top 2 tokens while the prediction stayed positive "
-     "(90.0% before, 80.0% after)."),
+     "M can be fooled with this large epsilon: the unconstrained attack replaced all top 2 tokens while the "
+     "prediction stayed positive (90.0% before, 80.0% after)."),
     ([0, 3, 1, 2], "1 of the top 2 tokens was replaced while",
-     "M can be fooled here: the unconstrained attack replaced 1 of the top 2 tokens while the prediction stayed "
-     "positive (90.0% before, 80.0% after)."),
+     "M can be fooled with this large epsilon: the unconstrained attack replaced 1 of the top 2 tokens while the "
+     "prediction stayed positive (90.0% before, 80.0% after)."),
     ([1, 0, 2, 3], "the top 2 tokens are the same in a different order while",
      "M keeps its top tokens here, but in a different order."),
     ([0, 1, 3, 2], "the top 2 tokens did not change while",

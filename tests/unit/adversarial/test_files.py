@@ -62,7 +62,7 @@ def test_the_page_stands_alone_and_says_how_to_make_it_again(kept: ExampleExport
     assert not {"script", "link", "img", "iframe"} & set(elements.seen)
     assert "<h1>Attack on Gradient x input of m</h1>" in drawing
     assert drawing.count("<section class") == 1 + len(kept.results)
-    assert "Gradient x input can be fooled here:" in drawing
+    assert "<b>Gradient x input can be fooled" in drawing
     assert "exegesis attack --models m" in drawing
     assert "--index" in drawing
 

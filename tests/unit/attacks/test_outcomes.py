@@ -12,7 +12,15 @@ import torch
 import engine.attacks.attack as attack_module
 from engine.attacks.attack import MIXED_SCALES, NOTHING_FOUND, VERSION, attack
 from engine.attacks.experiment import attack_examples
-from engine.attacks.experiment_result import COLUMNS, EXCLUDED, PROBLEMS, TRANSFERRED, AttackExperimentResult, to_json
+from engine.attacks.experiment_result import (
+    COLUMNS,
+    EXCLUDED,
+    NOT_FOOLED,
+    PROBLEMS,
+    TRANSFERRED,
+    AttackExperimentResult,
+    to_json,
+)
 from engine.attacks.plan import TOLERANCE, AttackParams, AttackRequest
 from engine.attacks.result import BROKEN, CLASS_CHANGED, FAILED, FOOLED, ROBUST
 from engine.attacks.saliency import PointValues, SaliencyMapper
@@ -179,8 +187,8 @@ def test_what_broke_or_failed_counts_in_no_mean_of_maps_and_as_not_fooled(
     assert {row.key.metric for row in broken.rows} > {*TRANSFERRED}, "the observations themselves are there"
     assert broken.complete
     assert list(broken.problems()) == [
-        f"gradient_l2, unconstrained, {model}: 2 of 2 attacks {PROBLEMS[FAILED]}. Counted as not fooled.",
-        f"gradient_l2, constrained, {model}: 2 of 2 attacks {PROBLEMS[CLASS_CHANGED]}. Counted as not fooled.",
+        f"gradient_l2, unconstrained, {model}: 2 of 2 attacks {PROBLEMS[FAILED]}. {NOT_FOOLED}",
+        f"gradient_l2, constrained, {model}: 2 of 2 attacks {PROBLEMS[CLASS_CHANGED]}. {NOT_FOOLED}",
     ]
 
 
