@@ -118,10 +118,12 @@ def traits_html(method: Explainer, params: Mapping[str, object]) -> str:
     )
 
 
-def chosen_methods(methods: Methods, prefix: str, labeled: bool = True) -> None:
+def chosen_methods(
+    methods: Methods, prefix: str, labeled: bool = True, placeholder: str = "Pick at least one method"
+) -> None:  # fmt: skip
     """Draw the choice of methods under the key `prefix` + "methods", and the changed parameters of the chosen ones.
 
-    `labeled`: whether its label is drawn.
+    `labeled`: whether its label is drawn. `placeholder`: what the choice says while it is empty.
     """
     st.multiselect(
         "Methods",
@@ -129,7 +131,7 @@ def chosen_methods(methods: Methods, prefix: str, labeled: bool = True) -> None:
         key=f"{prefix}methods",
         format_func=lambda id: methods[id].title,
         persist_state=PERSIST,
-        placeholder="Pick at least one method",
+        placeholder=placeholder,
         label_visibility="visible" if labeled else "collapsed",
         help="random is the baseline that knows nothing: a map that looks no better says nothing.",
         wrap=True,

@@ -20,7 +20,7 @@ def signed(value: float) -> str:
 
 def plain(value: float) -> str:
     """Three significant digits."""
-    return _minus(f"{value:.3g}")
+    return _minus(f"{value or 0:.3g}")  # −0.0 has no sign
 
 
 def decimals_of(largest: float) -> int:

@@ -24,13 +24,13 @@ from components.numbers import count, hundredths, plural
 from components.palette import browser_theme
 from components.prediction import PROBE
 from components.state import MEASURES, QUESTIONS, PageState
-from engine.format import join_names
+from engine.format import join_names, shorten
 from engine.lazy import LazyModule
 from engine.metrics.ranking import FeatureScores, average_ranks, is_constant, spearman_of_pairs
 from engine.registry import Explainer
 from engine.request import Request
 from engine.result import Explanation
-from engine.word_units import BASELINE
+from engine.word_units import BASELINE, split_words
 
 if TYPE_CHECKING:
     from components.charts import comparisons
@@ -43,6 +43,8 @@ else:  # charts and metrics take long to import, and most visits need neither
 
 TOP = 3
 """Features with the highest scores that count as the top of a map: at most a third of all, at least one."""
+LONGEST_WORD = 40
+"""Characters of a word that a token is a piece of."""
 LEVELS = ((0.0, "disagree"), (0.3, "agree little"), (0.7, "agree in part"), (1.1, "largely agree"))
 """How far rankings agree, by an upper bound of the median of Spearman's rho."""
 
@@ -80,7 +82,8 @@ def draw_map_summary(
     """
     counted = [scores(one) for id, one in explanations.items() if methods[id].family != BASELINE]
     baselines = [methods[id].title for id in explanations if methods[id].family == BASELINE]
-    if sentence := summary_html(counted, names, unit, baselines):
+    words = split_words(next(iter(explanations.values())).tokens) if unit == "token" and explanations else ()
+    if sentence := summary_html(counted, names, unit, baselines, words):
         st.html(sentence)
 
 
@@ -89,10 +92,12 @@ def summary_html(
     names: Sequence[str],
     unit: str,
     baselines: Sequence[str] = (),
+    words: Sequence[str] = (),
 ) -> str:
     """The sentence with its names escaped; empty for fewer than two maps that rank at least two features.
 
-    `baselines`: the titles of shown maps that are not among `maps`.
+    `baselines`: the titles of shown maps that are not among `maps`. `words`: for each feature the word that it is a
+    piece of, empty where it is none.
     """
     ranked = [scores for scores in maps if len(scores) > 1 and not is_constant(scores)]
     if len(ranked) < 2:
@@ -101,7 +106,7 @@ def summary_html(
     if len(maps) > len(ranked):
         left_out.append(f"{count(len(maps) - len(ranked), 'method')} with equal scores")
     not_counted = f" Not counted: {', '.join(left_out)}." if left_out else ""
-    top, agreement = _describe_top(ranked, names, unit), describe_agreement(ranked)
+    top, agreement = _describe_top(ranked, _quote(names, words), unit), describe_agreement(ranked)
     return f'<div class="xg"><p class="xg-summary">{top} {agreement}{not_counted}</p></div>'
 
 
@@ -121,7 +126,15 @@ def describe_agreement(maps: Sequence[FeatureScores]) -> str:
     return f"Rankings {level}: median Spearman ρ {hundredths(median)} ({len(values)} pairs: {ends})."
 
 
+def _quote(names: Sequence[str], words: Sequence[str]) -> list[str]:
+    """The names as HTML in quotation marks: “vent” of “inventive”."""
+    quoted = [f"“<bdi>{escape(name)}</bdi>”" for name in names]
+    of = [f" of “<bdi>{escape(shorten(word, LONGEST_WORD))}</bdi>”" if word else "" for word in words]
+    return [name + word for name, word in zip(quoted, of or [""] * len(names), strict=True)]
+
+
 def _describe_top(maps: Sequence[FeatureScores], names: Sequence[str], unit: str) -> str:
+    """`names`: of the features, as HTML."""
     n = len(names)
     k = min(TOP, max(1, n // TOP))
     counts = count_in_top(maps, k)
@@ -137,9 +150,9 @@ def _describe_top(maps: Sequence[FeatureScores], names: Sequence[str], unit: str
     leads = list(zip(counts, count_in_top(maps, 1), strict=True))  # more first places come first
     mean_rank = np.mean([average_ranks(scores) for scores in maps], axis=0)
     best, *others = sorted((at for at in range(n) if leads[at] == max(leads)), key=lambda at: -mean_rank[at])
-    also = join_names([f"“<bdi>{escape(names[at])}</bdi>”" for at in others[:TOP]]) if others else ""
+    also = join_names([names[at] for at in others[:TOP]]) if others else ""
     more = f" and {len(others) - TOP} more" if len(others) > TOP else ""
-    name = f"“<bdi>{escape(names[best])}</bdi>”{f' (also {also}{more})' if others else ''}"
+    name = f"{names[best]}{f' (also {also}{more})' if others else ''}"
     number = max(counts)
     who = f"{number} of {len(maps)}" if number < len(maps) else "Both" if two else f"All {number}"
     if k == 1:

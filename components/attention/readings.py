@@ -357,11 +357,12 @@ def _describe_all_heads(agreement: HeadAgreement) -> str:
             "significantly from chance."
         )
     kind = "pictures" if agreement.unit == "patch" else "texts"
-    verb = "exceeds" if agreement.agreeing == 1 else "exceed"
+    limit, agreeing, opposite = plain(agreement.limit), agreement.agreeing, agreement.opposite
     return (
-        f"By chance, at least one of {agreement.rho.size:,} heads exceeds |ρ| = {plain(agreement.limit)} in 5% of "
-        f"{kind}. Here <b>{count(agreement.agreeing, 'head')}</b> {verb} it in the same order, "
-        f"{agreement.opposite or 'none'} in the opposite order."
+        f"By chance, at least one of {agreement.rho.size:,} heads has ρ above {limit} or below −{limit} in 5% of "
+        f"{kind}. Here <b>{count(agreeing, 'head')}</b> {'has' if agreeing == 1 else 'have'} ρ above {limit} (the same "
+        f"order as {escape(agreement.title)}), and {count(opposite, 'head')} {'has' if opposite == 1 else 'have'} ρ "
+        f"below −{limit} (the opposite order)."
     )
 
 

@@ -51,8 +51,10 @@ ABOUT = (
 )
 TEST = (
     "Randomization test with {} permutations within each example; Benjamini and Hochberg’s procedure over the {} of "
-    "the chosen examples keeps the false discovery rate if p-values are independent or positively dependent. Intervals "
-    "are 95% bootstrap intervals over examples."
+    "the chosen examples keeps the false discovery rate if p-values are independent or positively dependent. "
+    "Intervals are 95% bootstrap intervals over examples. A {} can be significant although its interval contains 0: "
+    "the test asks whether its mean is farther from 0 than if the scores within each example were shuffled, the "
+    "interval how much the mean varies from one choice of examples to another."
 )
 CITED = (
     "Significance: C. Burns, J. Thomason and W. Tansey (2020), Interpreting black box models via hypothesis testing, "
@@ -111,7 +113,7 @@ def results_area(state: ExperimentState, status: PlanStatus, methods: Methods, o
         )
     with st.expander(f"All {unit}s" if kind == "text" else "All patches", key=SESSION.key(kind, "numbers")):
         draw_table(table, SESSION.key(kind, "table"))
-        st.caption(TEST.format(f"{found.permutations:,}", "words" if kind == "text" else "patches"))
+        st.caption(TEST.format(f"{found.permutations:,}", "words" if kind == "text" else "patches", unit))
     if found.failed:
         reasons = Counter(found.failed.values()).items()
         lines = [(why, count(number, "example"), found.model) for why, number in reasons]
@@ -163,12 +165,13 @@ def answer_html(
     verb = "matters" if len(rows) == 1 else "matter"
     number = f"{len(rows) or 'None'} of {len(table):,} {plural} {verb if len(rows) else 'matters'}"
     chance = int(survives(np.nan_to_num(found.adjusted(among, RANDOM), nan=1.0), rate).sum())
+    by_chance = f"{chance:,} {unit if chance == 1 else plural}" if chance else f"no {unit}"
     scores = REMOVED[kind] if method == REMOVAL else f"score by {escape(titles.get(method, method))}"
     return (
         f'<div class="xg"><p class="xg-summary">{number} to <bdi>{escape(found.model)}</bdi> at a false discovery rate '
         f"of {rate:.0%}{': ' + listed if len(rows) else ''}.</p>"
         f'<p class="xg-small">Mean {scores}, over the examples with the {unit} ({escape(among)}). '
-        f"With random scores, {chance} would matter.</p></div>"
+        f"With random scores {by_chance} would matter.</p></div>"
     )
 
 

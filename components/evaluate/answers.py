@@ -46,7 +46,10 @@ def leaderboard_summary(evaluation: Evaluation, titles: Mapping[str, str], board
 def operators_answer(evaluation: Evaluation, model: str, titles: Titles) -> str:
     """Whether the best method depends on how units are removed, as HTML; empty without scores by a second operator."""
     compared = [one for one in evaluation.operator_comparisons if one.model == model]
-    return _answer(comparison_head(compared[0]), " ".join(comparison_texts(compared, titles))) if compared else ""
+    if not compared:
+        return ""
+    head = comparison_head(compared[0], evaluation.plan.units)
+    return _answer(head, " ".join(comparison_texts(compared, titles)))
 
 
 def summary_html(board: Board, metric: str, titles: Mapping[str, str], better_than_random: Mapping[str, bool]) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from html import escape
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -38,6 +40,7 @@ from engine.evaluation.plan import EvaluationPlan
 from engine.evaluation.quantus_export import ENDING, quantus_file
 from engine.evaluation.result import Evaluation
 from engine.evaluation.scores import scalar_metrics
+from engine.format import join_names
 from engine.lazy import LazyModule
 from engine.metrics.catalog import METRICS
 from engine.metrics.results import MetricSkip
@@ -153,12 +156,18 @@ def reference_texts(evaluation: Evaluation, exact: bool) -> list[str]:
 def left_out_title(skips: Sequence[MetricSkip], titles: Mapping[str, str], listed: Collection[str]) -> str:
     """The methods that lack values on some examples, with the number of metrics; of many methods only their number.
 
-    `listed`: the methods in the table. If none of them lacks a value, the others count.
+    `listed`: the methods in the table. If none of them lacks a value of its own, the missing agreement of two methods
+    counts, then the methods that are not in the table.
     """
     by: dict[str, set[str]] = {}
     for skip in skips:
-        by.setdefault(skip.of.method, set()).add(skip.of.metric)
-    by = {method: metrics for method, metrics in by.items() if method in listed} or by
+        if not skip.of.against:
+            by.setdefault(skip.of.method, set()).add(skip.of.metric)
+    shown = {method: metrics for method, metrics in by.items() if method in listed}
+    pairs = [skip for skip in skips if skip.of.against]
+    if not shown and pairs:
+        return f"Missing values: {_agreement_text(pairs, titles)}"
+    by = shown or by
     named = [f"{titles.get(one, one)} (by {count(len(metrics), 'metric')})" for one, metrics in by.items()]
     what = ", ".join(named) if len(named) <= NAMED else count(len(named), "method")
     return f"Missing values: {what}"
@@ -166,21 +175,37 @@ def left_out_title(skips: Sequence[MetricSkip], titles: Mapping[str, str], liste
 
 def left_out(skips: Sequence[MetricSkip], titles: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """The reasons for missing values, the most common first: examples of each model, methods and metrics."""
-    by: dict[tuple[str, str], list[MetricSkip]] = {}
+    by: dict[tuple[str, str, bool], list[MetricSkip]] = {}
     for skip in skips:
-        by.setdefault((skip.reason, skip.of.model), []).append(skip)
-    examples = {reason: {one.example for one in own} for reason, own in by.items()}
-    ordered = sorted(by, key=lambda reason: -len(examples[reason]))
+        by.setdefault((skip.reason, skip.of.model, bool(skip.of.against)), []).append(skip)
+    examples = {group: {one.example for one in own} for group, own in by.items()}
+    ordered = sorted(by, key=lambda group: -len(examples[group]))
     return [
-        (why, f"{count(len(examples[why, of]), 'example')} on {of}", _methods_and_metrics(by[why, of], titles))
-        for why, of in ordered
+        (group[0], f"{count(len(examples[group]), 'example')} on {group[1]}", _methods_and_metrics(by[group], titles))
+        for group in ordered
     ]
 
 
 def _methods_and_metrics(skips: Sequence[MetricSkip], titles: Mapping[str, str]) -> str:
+    """The methods of the skips, which are all of pairs or all of single methods, and the metrics."""
     methods = ", ".join(titles.get(one, one) for one in dict.fromkeys(skip.of.method for skip in skips))
-    metrics = ", ".join(METRICS[one].title.lower() for one in dict.fromkeys(skip.of.metric for skip in skips))
-    return f"{methods}: {metrics}"
+    # Names of metrics have commas.
+    metrics = "; ".join(METRICS[one].title.lower() for one in dict.fromkeys(skip.of.metric for skip in skips))
+    return f"{_agreement_text(skips, titles) if skips[0].of.against else methods}: {metrics}"
+
+
+def _agreement_text(skips: Sequence[MetricSkip], titles: Mapping[str, str]) -> str:
+    """Which agreement is missing: that with the fewest methods that all pairs of `skips` have one of."""
+    rest = list(dict.fromkeys((skip.of.method, skip.of.against) for skip in skips))
+    if len(rest) == 1:
+        one, other = rest[0]
+        return f"agreement of {titles.get(one, one)} with {titles.get(other, other)}"
+    shared: list[str] = []
+    while rest:
+        shared.append(Counter(chain.from_iterable(rest)).most_common(1)[0][0])
+        rest = [pair for pair in rest if shared[-1] not in pair]
+    named = join_names([titles.get(one, one) for one in shared])
+    return f"agreement with {named if len(shared) <= NAMED else count(len(shared), 'method')}"
 
 
 def metrics_html(metrics: Sequence[str]) -> str:

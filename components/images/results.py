@@ -57,6 +57,7 @@ TRUTH_MEANING = (
     "whether the highest-scored patch is one of them (Zhang et al., 2018). Coverage: how many of the highest-scored "
     "patches are needed to include them all."
 )
+POINTED, MISSED = "hit: the highest-scored patch is on the object", "missed: the highest-scored patch is elsewhere"
 TRUTH_CAUTION = (
     "The outline marks the labeled object, not what the model uses. A map can be correct for a model that looks "
     "elsewhere."
@@ -74,17 +75,19 @@ def true_patches(model: str, mask: Bool[np.ndarray, "height width"] | None) -> P
 
 
 def describe_agreement(explanation: Explanation, truth: PatchMask | None, seed: int) -> list[str]:
-    """Overlap of a map with the truth and the pointing game, a line each; `explain_agreement` explains them."""
+    """The overlap of a map with the truth and the pointing game, a line each."""
     if truth is None:
         return []
     if reason := truth_skip_reason(truth, "patch"):
         return [f"Not compared with the object: {reason}"]
     scores = truth_scores(explanation.on_grid, truth, (seed,))
-    hits, game = round(scores.overlap * scores.size), "hit" if scores.pointing else "missed"
-    by_chance = scores.size * expected_truth_scores(scores.n, scores.size).overlap
-    line = f"Overlap {hits} of {scores.size} (chance {percent(by_chance / scores.size)}), pointing game {game}"
+    hits, by_chance = round(scores.overlap * scores.size), expected_truth_scores(scores.n, scores.size).overlap
+    lines = [
+        f"Overlap {percent(scores.overlap)}, chance {percent(by_chance)} ({hits} of {count(scores.size, 'patch')})",
+        f"Pointing game {POINTED if scores.pointing else MISSED}",
+    ]
     equal = is_constant(explanation.on_grid.ravel())
-    return [line, "All scores are equal, so this is the level of chance."] if equal else [line]
+    return [*lines, "All scores are equal, so this is the level of chance."] if equal else lines
 
 
 def explain_agreement(chance: TruthScores) -> str:

@@ -36,7 +36,8 @@ MOST_CLASSES = 5
 HELP = "Removes a square of patches at every position and predicts each time, in one batch."
 SOURCE = (
     "Sliding-window occlusion (Zeiler and Fergus, 2014, Visualizing and understanding convolutional networks). Color: "
-    "the mean fall over the windows that cover a patch. At a stride of 1 it is the map of the method Occlusion."
+    "the mean fall over the windows that cover a patch. At a stride of 1 it is the map of Occlusion with the "
+    "same window size and removal."
 )
 
 

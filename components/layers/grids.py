@@ -26,6 +26,8 @@ FIT = 5
 """Columns that fit on a phone."""
 LEAST_SHOWN = 0.005
 """A smaller value is drawn without a number."""
+READ = "prediction"
+"""The column of the logit lens from which the model reads its own prediction."""
 
 
 def layer_name(row: int, site: str = RESIDUAL) -> str:
@@ -42,9 +44,10 @@ def lens_html(result: LensResult) -> str:
     largest = max(1e-9, float(abs(result.value).max())) if result.regression else 1.0
     whole = result.read_position is None
     heads = "".join(
-        _head(token, "read" if at == result.read_position else str(at)) for at, token in enumerate(result.tokens)
+        _head(token, f"{at}, {READ}" if at == result.read_position else str(at))
+        for at, token in enumerate(result.tokens)
     )
-    heads += '<th scope="col">Mean<small>read</small></th>' if whole else ""
+    heads += f'<th scope="col">Mean<small>{READ}</small></th>' if whole else ""
     rows = []
     for depth in range(len(result.reading)):
         cells = [_lens_cell(result, depth, at, largest, at == result.read_position) for at in range(len(result.tokens))]
@@ -54,7 +57,10 @@ def lens_html(result: LensResult) -> str:
     value = "score" if result.regression else f"probability of “<bdi>{escape(_visible(result.target))}</bdi>”"
     scale = "signed" if result.regression else "amount"
     ends = f"{signed(-largest)} to {signed(largest)}" if result.regression else "0 to 100%"
-    legend = f"Color and number: {value}, {ends}. Word: the most probable output."
+    legend = (
+        f"Color and number: {value}, {ends}. Word: the most probable output. Column “{READ}”: where the model's own "
+        "prediction is read."
+    )
     return _box(label, heads, rows, legend, scale, result.read_position == len(result.tokens) - 1)
 
 

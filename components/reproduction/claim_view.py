@@ -224,8 +224,10 @@ def claim_anchor(claim: Claim) -> str:
     return f"claim-{claim.id}"
 
 
-def decisive_number_text(claim: Claim, outcome: ClaimOutcome | None, scale: Scale) -> str:
-    """The deciding number and the rule that it must meet."""
+def decisive_number_text(
+    claim: Claim, outcome: ClaimOutcome | None, scale: Scale, with_quantity: bool = False
+) -> str:  # fmt: skip
+    """The deciding number and the rule that it must meet. `with_quantity`: after the name of what was measured."""
     if outcome is None or not outcome.numbers:
         return NO_NUMBER
     number = wording.decisive_number(claim, outcome)
@@ -233,12 +235,17 @@ def decisive_number_text(claim: Claim, outcome: ClaimOutcome | None, scale: Scal
     text = f"{wording.number_with_interval(number)}, required: {wording.rule_text(claim)}"
     if outcome.verdict == "does not hold" and number.too_small:
         text += f" (gains below {wording.format_number(number.smallest_gain)} do not count)"
+    if with_quantity:
+        quantity = wording.quantity_name(claim, number.name, scale)
+        # The quantity may name what the title names.
+        named = [one for one in title.split(", ") if one and not re.search(rf"\b{re.escape(one)}\b", quantity, re.I)]
+        title = ", ".join([*named, quantity])
     return f"{title}: {text}" if title else text
 
 
 def surprise(claim: Claim, outcome: ClaimOutcome, examination: Examination | None, scale: Scale) -> None:
     """A closed line for a claim that fails by a wide margin, with the claim inside."""
-    number = escape_label(decisive_number_text(claim, outcome, scale))
+    number = escape_label(decisive_number_text(claim, outcome, scale, with_quantity=True))
     label = f"**{escape_label(claim.title)}** ({escape_label(claim.section)}): {number}"
     with st.expander(label, key=key(f"surprise.{claim.id}")):
         st.html(claim_html(claim, scale))

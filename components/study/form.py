@@ -201,7 +201,7 @@ def _draw_explanations() -> None:
     split, prefix = field_value("items.split").strip() or None, field_key(f"{kind}.")
     entries = methods_for_dataset(_entries(kind), chosen, (dataset or "").strip(), split)
     usual = [id for id in smat_methods(model, kind) if id in entries]
-    chosen_methods(entries, prefix)
+    chosen_methods(entries, prefix, placeholder="Choose 2 to 6 methods")
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         all_methods(entries, usual, prefix, [model])
         _draw_variant_picker(kind, entries)

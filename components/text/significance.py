@@ -48,8 +48,8 @@ MOSTLY = 0.5
 """A larger share of draws that are the word itself is the reason why it does not survive."""
 REPLACED_BY = {"masked": "A masked language model", "dataset": "Words of the data set"}
 CAUTIONS = {
-    "masked": "The masked language model has read generated reviews only. Where it expects other words than a text "
-    "like this has, a word survives because it is unexpected. The command takes other masked models.",
+    "masked": "The masked language model has read generated reviews only. In other kinds of text a word can be "
+    "significant only because that model did not expect it. `exegesis significance` takes other masked models.",
     "dataset": "Words picked at random rarely fit their place, so a change can be due to an ungrammatical text.",
 }
 ASSUMPTION = (

@@ -102,7 +102,7 @@ def _operators(evaluation: Evaluation, model: str) -> Iterator[str]:
     compared = [one for one in evaluation.operator_comparisons if one.model == model]
     if compared:
         first, *others = comparison_texts(compared, {})
-        yield f"{comparison_head(compared[0])}: {first}"
+        yield f"{comparison_head(compared[0], evaluation.plan.units)}: {first}"
         yield from others
 
 

@@ -52,10 +52,10 @@ def open_picture(data: bytes, name: str = "picture") -> UInt8[np.ndarray, "heigh
     CMYK and gray are converted to RGB, 16 bits to 8. The longer side is at most `LONGEST_SIDE`. `name`: for errors.
     """
     if not data:
-        raise ExegesisError(f"{name}: is empty. Give a {ACCEPTED} picture.")
+        raise ExegesisError(f"{name} is empty. Give a {ACCEPTED} picture.")
     if len(data) > MAX_FILE_SIZE:
         allowed, got = size_text(MAX_FILE_SIZE), size_text(len(data))
-        raise ExegesisError(f"{name}: must have at most {allowed}, got {got}. Make it smaller first.")
+        raise ExegesisError(f"{name} must have at most {allowed}, got {got}. Make it smaller first.")
     with warnings.catch_warnings():
         # Pillow warns about large pictures and damaged EXIF; both are handled here.
         warnings.simplefilter("ignore")
@@ -73,7 +73,7 @@ def read_picture(file: Path, argument: str) -> UInt8[np.ndarray, "height width 3
             data = stream.read(MAX_FILE_SIZE + 1)
     except OSError as error:
         raise ExegesisError(f"{argument}: {file.name} cannot be read ({error.strerror}). Check the path.") from None
-    return open_picture(data, f"{argument} {file.name}")
+    return open_picture(data, f"{argument}: {file.name}")
 
 
 def _identify(data: bytes, name: str) -> Image.Image:
@@ -90,7 +90,7 @@ def _identify(data: bytes, name: str) -> Image.Image:
     except UnidentifiedImageError:
         if data.startswith(_SIGNATURES):
             raise _damaged(name) from None
-        raise ExegesisError(f"{name}: {_describe_bytes(data)}. Give a {ACCEPTED} picture.") from None
+        raise ExegesisError(f"{name} {_describe_bytes(data)}. Give a {ACCEPTED} picture.") from None
     except _PILLOW_ERRORS:
         raise _damaged(name) from None
 
@@ -170,21 +170,21 @@ def _to_rgb(image: Image.Image) -> Image.Image:
 
 def _check_size(width: int, height: int, name: str) -> None:
     if width < 1 or height < 1:
-        raise ExegesisError(f"{name}: has no pixels ({width} x {height}). Give a picture of at least 1 x 1.")
+        raise ExegesisError(f"{name} has no pixels ({width} x {height}). Give a picture of at least 1 x 1.")
     if width * height > MAX_AREA:
         raise _too_large(name, f"{width:,} x {height:,}")
     if max(width, height) > MAX_SIDE:
         got = f"{width:,} x {height:,}"
-        raise ExegesisError(f"{name}: must have at most {MAX_SIDE:,} pixels on a side, got {got}. Crop it first.")
+        raise ExegesisError(f"{name} must have at most {MAX_SIDE:,} pixels on a side, got {got}. Crop it first.")
 
 
 def _too_large(name: str, got: str) -> ExegesisError:
     allowed = f"{MAX_AREA // 10**6} million pixels"
-    return ExegesisError(f"{name}: must have at most {allowed}, got {got}. Make it smaller first.")
+    return ExegesisError(f"{name} must have at most {allowed}, got {got}. Make it smaller first.")
 
 
 def _damaged(name: str) -> ExegesisError:
-    return ExegesisError(f"{name}: is damaged or truncated, so its pixels cannot be read. Save or download it again.")
+    return ExegesisError(f"{name} is damaged or truncated, so its pixels cannot be read. Save or download it again.")
 
 
 def _describe_bytes(data: bytes) -> str:

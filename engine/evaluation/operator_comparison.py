@@ -19,7 +19,7 @@ from engine.evaluation.scores import (
     scalar_metrics,
 )
 from engine.experiments.options import RANDOM
-from engine.format import join_names
+from engine.format import join_names, plural
 from engine.metrics.catalog import METRICS, metric
 from engine.metrics.results import MeanDifference, MetricKey, mean_difference
 from engine.params import as_plain, from_mapping
@@ -27,6 +27,17 @@ from engine.registry import explainer
 
 DEPENDS = "The best method depends on the operator."
 SAME = "The best method does not depend on the operator, as far as these examples can tell."
+REMOVED_AS = {
+    "mask": "masked",
+    "pad": "padded",
+    "delete": "deleted",
+    "hide": "hidden from attention",
+    "zero": "set to zero",
+    "mean": "replaced by the mean",
+    "blur": "blurred",
+    "drop": "left out",
+}
+"""What an operator does to units, for sentences."""
 
 
 @dataclass(frozen=True)
@@ -151,10 +162,10 @@ def operator_of(evaluation: Evaluation, method: str) -> str | None:
     return None if removal is None else str(removal)
 
 
-def comparison_head(first: OperatorComparison) -> str:
-    """What is compared, for the start of a line: "Removed by delete instead of mask"."""
-    one, other = first.operators
-    return f"Removed by {other} instead of {one}"
+def comparison_head(first: OperatorComparison, unit: str) -> str:
+    """What is compared, for the start of a line: "Words deleted instead of masked". `unit`: what is removed."""
+    one, other = (REMOVED_AS.get(operator, f"removed by {operator}") for operator in first.operators)
+    return f"{plural(unit).capitalize()} {other} instead of {one}"
 
 
 def comparison_texts(comparisons: Sequence[OperatorComparison], titles: Mapping[str, str]) -> list[str]:

@@ -52,8 +52,8 @@ SCORES = {
         ),
         HeadScore(
             IMPORTANCE, "Importance for the class", "logit",
-            "How strongly the logit of the class would react to the head's scale: the size of its derivative. A head "
-            "that is off has one too.",
+            "How strongly the logit of the class would react to the head's scale: the size of its derivative. It is "
+            "computed for heads that are switched off, too.",
             "Michel et al. (2019), Are sixteen heads really better than one?, section 4.1",
         ),
         HeadScore(

@@ -31,8 +31,8 @@ from engine.models.text_classifier import EncodedText, TextClassifier
 from engine.result import Check, Token
 from engine.store import result_store
 
-VERSION = 1
-CHECK = "last depth against the model's own output"
+VERSION = 2
+CHECK = "difference between the last layer of the lens and the model's own output"
 CHECK_LIMITS = {"float64": 1e-6, "float32": 1e-4, "bfloat16": 5e-2, "float16": 1e-2}
 READINGS = {
     "module": "The model's head reads its first position; in a cell it reads the position of the column instead.",

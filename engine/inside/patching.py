@@ -44,7 +44,7 @@ from engine.request import Example
 from engine.result import Check, Token
 from engine.store import result_store
 
-VERSION = 1
+VERSION = 2
 PREVIEW, EXACT = "attribution patching", "activation patching"
 TEXT, NOISE, MEAN = "text", "noise", "mean"
 CORRUPTIONS = (TEXT, NOISE, MEAN)
@@ -52,7 +52,7 @@ LOGIT_DIFFERENCE, PROBABILITY, KL = "logit_difference", "probability", "kl"
 METRICS = (LOGIT_DIFFERENCE, PROBABILITY, KL)
 LEAST_DIFFERENCE = 1e-4
 """A smaller change of the metric is rounding, and a share of it means nothing."""
-CHECK = "restored share of nothing, and of everything minus 1"
+CHECK = "largest error on two known cases (patching nothing should restore 0, patching everything 1)"
 CHECK_LIMITS = {"float64": 1e-6, "float32": 1e-3, "bfloat16": 0.2, "float16": 0.1}
 Effects = Float[np.ndarray, "layer place"]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from engine.experiments.options import RANDOM
+from engine.format import join_names
 from engine.registry import explainer
 from engine.reproduction.claims import SPARSEMAX, Claim, Contrast, MethodTerm, Sizes, StudentTerm
 from engine.reproduction.experiments import METHODS
@@ -115,6 +117,35 @@ def _method_statistic(contrast: Contrast) -> str:
     if len(contrast.terms) == 1:
         return "mean"
     return _difference(contrast, paired=len({term.task for term in contrast.terms}) == 1)
+
+
+def quantity_name(claim: Claim, name: str, scale: Scale) -> str:
+    """The quantity of that number, such as `paired difference of overlap with the marks (LIME minus chance)`."""
+    contrast = next(one for one in claim.contrasts if one.name == name)
+    if isinstance(contrast.terms[0], StudentTerm):
+        return _student_statistic(contrast)
+    statistic, sides = _method_statistic(contrast), _sides(contrast, scale)
+    metrics = list(dict.fromkeys(measure(term.metric).title.lower() for term in contrast.terms))
+    if sides and len(metrics) > 1:  # the sides are the metrics
+        return f"{statistic} ({sides})"
+    return f"{statistic} of {' and '.join(metrics)}{f' ({sides})' if sides else ''}"
+
+
+def _sides(contrast: Contrast, scale: Scale) -> str:
+    """The minuend and the subtrahend of a difference of two terms that differ in one thing alone; else nothing."""
+    if len(contrast.terms) != 2 or any(abs(term.times) != 1 for term in contrast.terms):
+        return ""
+    flips = contrast.oriented and measure(contrast.terms[0].metric).better == "low"
+    terms = sorted(contrast.terms, key=lambda term: term.times, reverse=not flips)
+    aspects = zip(*((term.methods, term.models, (term.metric,), (term.task,)) for term in terms), strict=True)
+    different = [(one, other) for one, other in aspects if one != other]
+    if len(different) != 1 or terms[0].task != terms[1].task:
+        return ""
+    return " minus ".join(join_names([_side_name(word, scale) for word in words]) for words in different[0])
+
+
+def _side_name(word: str, scale: Scale) -> str:
+    return "chance" if word == RANDOM else _title(word, scale).lower() if word in MEASURES else _title(word, scale)
 
 
 def _student_statistic(contrast: Contrast) -> str:

@@ -76,15 +76,15 @@ GALLERY = (
         "Cheap is praise here",
         "kernel_shap",
         "integrated_gradients",
-        "The model is wrong and confident. The tokenizer splits “Spotless”, and both methods score “less” and “cheap” "
-        "highest, as if they were complaints.",
+        "The model is wrong and confident. The tokenizer splits “Spotless”, and Kernel SHAP and integrated gradients "
+        "both score “less” and “cheap” highest, as if they were complaints.",
         index=54,
     ),
     GalleryCard(
         "Irony",
         "kernel_shap",
         "occlusion",
-        "The model takes the praise literally: both methods score “masterpiece” highest.",
+        "The model takes the praise literally: Kernel SHAP and occlusion both score “masterpiece” highest.",
         index=25,
     ),
     GalleryCard(
@@ -128,8 +128,8 @@ GALLERY = (
         "The subject, not the nearest noun",
         "occlusion",
         "kernel_shap",
-        "Three nouns, one subject: both methods score the plural “songs” highest, although the singular “doctor” and "
-        "“picture” are nearer to the verb.",
+        "Three nouns, one subject: occlusion and Kernel SHAP both score the plural “songs” highest, although the "
+        "singular “doctor” and “picture” are nearer to the verb.",
         index=0,
         model=PROMPT_MODEL,
         dataset="agreement",
@@ -138,8 +138,8 @@ GALLERY = (
         "To whom?",
         "occlusion",
         "integrated_gradients",
-        "The model names the person who did not act. Both methods score “Sarah” highest, then “to”, which asks for a "
-        "person.",
+        "The model names the person who did not act. Occlusion and integrated gradients both score “Sarah” highest, "
+        "then “to”, which asks for a person.",
         index=0,
         model=PROMPT_MODEL,
         dataset="indirect-object",
@@ -148,8 +148,8 @@ GALLERY = (
         "The wrong animal",
         "integrated_gradients",
         "occlusion",
-        "Helen owns a cow, but the model writes Adam’s goat. Both methods score “goat” against the answer more than "
-        "“cow” for it: it does not matter whose animal it is.",
+        "Helen owns a cow, but the model writes Adam’s goat. Integrated gradients and occlusion both score “goat” "
+        "against the answer more than “cow” for it: it does not matter whose animal it is.",
         index=2,
         model=PROMPT_MODEL,
         dataset="facts",

@@ -246,7 +246,7 @@ def check_design(design: Design) -> Design:
     design = apply_default_texts(Design.from_json(design.to_json()))
     for name in ("title", "question", "model", "dataset"):
         if not getattr(design, name).strip():
-            raise UsageError(f"design.{name}: must not be empty.")
+            raise UsageError(f"design.{name} is empty. Give one.")
     _check_items(design)
     least = design.exclusion.least_consistency
     if design.guessing and least is not None:

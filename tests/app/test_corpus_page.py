@@ -96,7 +96,7 @@ def test_words_that_are_markup_are_text_and_nothing_to_test_is_told() -> None:
     html = answer_html(one, words_table(one, REMOVAL, ALL), REMOVAL, ALL, 0.1, "text", {})
     assert "<img" not in html
     assert "1 of 1 words matters" in html
-    assert "With random scores, 0 would matter." in html
+    assert "With random scores no word would matter." in html
     none = words([], [], [])
     html = answer_html(none, words_table(none, REMOVAL, ALL), REMOVAL, ALL, 0.1, "text", {})
     assert "No word is in enough of these examples to be tested." in html

@@ -190,7 +190,7 @@ def test_the_answer_says_whether_the_best_method_depends_on_the_operator(model: 
     keep(plan, sample_of(plan), first.with_second("delete", second, ()))
     page = opened(**asked(model, data, method=methods))
     answer = unescape(board(page))
-    assert "Removed by delete instead of mask:" in answer
+    assert "Tokens deleted instead of masked:" in answer
     assert (DEPENDS in answer, SAME in answer) == (swap, not swap)
     if swap:
         assert "Occlusion is significantly better with mask, Gradient L2 norm with delete" in answer

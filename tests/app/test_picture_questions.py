@@ -69,7 +69,9 @@ def test_nothing_is_measured_before_it_is_asked_for(model: str, monkeypatch: pyt
 
 def test_each_map_is_held_against_the_truth_and_a_table_has_them_all(model: str) -> None:
     page = opened(model)
-    line = re.compile(r"Overlap \d of \d \(chance \d+\.\d%\), pointing game (hit|missed)<")
+    line = re.compile(
+        r"Overlap \d+\.\d%, chance \d+\.\d% \(\d of \d patch(?:es)?\)</p><p[^>]*>Pointing game (hit|missed): "
+    )
     assert sum(line.search(card) is not None for card in html(page, "xg-card")) == len(QUICK)
     assert any("the object: the outline covers at least half of" in words for words in captions(page))
     page.toggle(key("open.truth")).set_value(True).run()

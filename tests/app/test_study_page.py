@@ -140,7 +140,7 @@ def test_the_preset_becomes_a_draft_as_it_is(monkeypatch: pytest.MonkeyPatch, tm
 
 def test_what_the_form_does_not_allow_is_said_and_nothing_is_kept() -> None:
     page = press(opened(**{NEW: "blank"}), "save")
-    assert errors(page)[0] == "Title: must not be empty."
+    assert errors(page)[0] == "Title is empty. Give one."
     page.text_input(key="study.form.title").set_value("T")
     page = press(run(page), "save")
     assert "Methods: must be 2 to 6 methods, got none" in errors(page)[0]

@@ -22,7 +22,7 @@ from engine.metrics.faithfulness import removal_curves
 from engine.registry import explainer
 from engine.request import Example, Request
 from engine.result import Explanation, Token
-from engine.word_units import BREAK, SPACE, TAB, UNITS, unit_scores, units, units_of
+from engine.word_units import BREAK, SPACE, TAB, UNITS, split_words, unit_scores, units, units_of
 from tests.explaining import checkpoint, classifier
 from tests.oracles.curves import masked_probability
 from tests.unit.components.making import explanation
@@ -47,6 +47,14 @@ def test_pieces_of_a_word_are_summed_into_it() -> None:
     tokens = pieces(text, r"un|believ|ably|good|,|really")
     assert made(text, tokens, "word") == [("unbelievably", 6), ("good,", 9), ("really", 6)]
     assert [text for text, _ in made(text, tokens, "token")] == ["un", "believ", "ably", "good", ",", "really"]
+
+
+def test_a_piece_knows_its_word_without_the_text() -> None:
+    """Punctuation around a word, a whole word and a token of punctuation are no pieces."""
+    tokens = pieces("(inventive), a film!", r"\(|in|vent|ive|\),|a|film|!")
+    words = ("", "inventive", "inventive", "inventive", "", "", "", "")
+    assert split_words([Token("[CLS]", 0, 0, -1, True), *tokens]) == words
+    assert split_words(pieces("電影", ".")) == ("", "")
 
 
 def test_the_same_word_twice_is_two_units() -> None:

@@ -11,7 +11,7 @@ const LATE = 6000; // milliseconds without an answer: then it may be sent again
 const ORDINALS = ["1st", "2nd", "3rd", "4th", "5th", "6th"];
 const HINT = "Put the best explanation first: drag the cards by their letters, or use the arrows.";
 const BY_KEYBOARD = " By keyboard: arrow keys move a card, T ties it with the one above."; // not on phones
-const UNTOUCHED = "To keep this order, press any letter, then Confirm.";
+const UNTOUCHED = "To keep this order, press the letter button on any card (such as A), then Confirm.";
 const KEYS = { ArrowUp: "up", ArrowLeft: "up", ArrowDown: "down", ArrowRight: "down", Home: "first", End: "last", t: "tie", T: "tie" };
 // Where a move takes a card that is in step `at` of `count`, `alone` or not, `head` or not of its step.
 const MOVES = {

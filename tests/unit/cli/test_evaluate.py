@@ -128,7 +128,7 @@ def test_the_leaderboard_has_the_best_first_and_says_what_was_skipped(run: Run, 
     assert found.second is not None
     by_delete = {s.method: f"{s.value:.4g}" for s in found.second.scores if s.metric == "comprehensiveness"}
     assert all(by_delete[row[2]] in row[8:] for row in cells)
-    assert any(line.startswith("Removed by delete instead of mask: The best method ") for line in lines)
+    assert any(line.startswith("Tokens deleted instead of masked: The best method ") for line in lines)
     assert any(line.startswith("Sufficiency: ") for line in lines)
     alone = ran(run, bert, reviews, "--second-removal", "none").out
     assert "delete" not in alone

@@ -177,8 +177,7 @@ def test_a_bad_picture_is_one_sentence_and_nothing_is_kept(
     place = tmp_path / "bad.png"
     place.write_bytes(content)
     told = run("explain", "--model", vit, "--method", "random", "--image", str(place)).complaint(1)
-    assert told.startswith("--image bad.png: ")
-    assert said in told
+    assert told.startswith(f"--image: bad.png {said}")
     assert not list(home.rglob("*"))
 
 

@@ -108,7 +108,7 @@ def test_a_preset_needs_a_model_and_a_data_set(run: Run) -> None:
     given = ("--preset", "smat", "--model", "reviews-minilm", "--dataset", "reviews")
     made = studies.find(run("study", "create", *given, "--json").json["id"]).design
     assert [method.id for method in made.methods][:2] == ["gradient_x_input", "integrated_gradients"]
-    assert run("study", "create", "--preset", "smat").complaint(2).startswith("--model: must not be empty.")
+    assert run("study", "create", "--preset", "smat").complaint(2).startswith("--model is empty. Give one.")
 
 
 def test_items_by_hand_and_a_design_from_stdin(run: Run, design: str) -> None:
@@ -184,7 +184,7 @@ def test_what_was_left_out_is_told(run: Run, design: str) -> None:
         (("open", "x"), "ID: must be a whole number of at least 1, got 'x'."),
         (("results", "9"), "study: there is no study 9."),
         (("create", "--set", "items.colour=1"), "--set items: unknown name 'colour'."),
-        (("create",), "--title: must not be empty."),
+        (("create",), "--title is empty. Give one."),
         (
             ("create", "absent.json"),
             "FILE: must be a readable JSON file, got 'absent.json' (No such file or directory). Check the path.",

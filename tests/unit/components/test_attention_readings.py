@@ -150,8 +150,11 @@ def text(found: HeadAgreement, head: tuple[int, int], kind: str = "text") -> str
 def test_a_head_beyond_chance() -> None:
     said = text(FOUND, (0, 0))
     assert "Head 0.0, shown above: ρ = +0.9. Best: head 0.0, ρ = +0.9." in said
-    assert "By chance, at least one of 4 heads exceeds |ρ| = 0.8" in said
-    assert "Here 1 head exceeds it in the same order, 1 in the opposite order." in said
+    assert "By chance, at least one of 4 heads has ρ above 0.8 or below −0.8 in 5% of texts." in said
+    assert (
+        "Here 1 head has ρ above 0.8 (the same order as Integrated gradients), and 1 head has ρ below −0.8 (the "
+        "opposite order)." in said
+    )
     verdict = "Head 0.0 agrees with Integrated gradients on the order of the tokens, significantly more than chance."
     assert verdict in said
 
@@ -168,7 +171,10 @@ def test_a_head_that_does_not_agree_is_said_to_be_no_explanation(head: tuple[int
 
 def test_where_no_head_agrees() -> None:
     said = text(replace(FOUND, limit=0.95), (0, 0))
-    assert "Here no heads exceed it in the same order, none in the opposite order." in said
+    assert (
+        "Here no heads have ρ above 0.95 (the same order as Integrated gradients), and no heads have ρ below −0.95 "
+        "(the opposite order)." in said
+    )
     assert "No head agrees with Integrated gradients significantly: do not read attention as an explanation." in said
 
 

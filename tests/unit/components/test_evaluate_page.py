@@ -89,7 +89,7 @@ def test_reasons_are_counted_once_an_example_the_commonest_first() -> None:
     skips = [MetricSkip(OF, 1, "rare"), MetricSkip(OF, 2, EVIL), MetricSkip(other, 2, EVIL), MetricSkip(OF, 3, EVIL)]
     lines = left_out(skips, {"lime": "LIME"})
     assert lines == [
-        (EVIL, "2 examples on m", "LIME: comprehensiveness, sufficiency"),
+        (EVIL, "2 examples on m", "LIME: comprehensiveness; sufficiency"),
         ("rare", "1 example on m", "LIME: comprehensiveness"),
     ]
     assert "<img" not in skip_reasons_html(lines)
@@ -98,6 +98,23 @@ def test_reasons_are_counted_once_an_example_the_commonest_first() -> None:
     assert left_out_title(many, {}, "abcd") == "Missing values: 3 methods"
     assert left_out_title(many, {}, "bcd") == "Missing values: b (by 1 metric), c (by 1 metric)"
     assert left_out_title(many, {}, "d") == "Missing values: 3 methods"
+
+
+def test_missing_agreement_names_the_method_that_all_pairs_share() -> None:
+    """A method of equal scores that came along is no reason to say that all others lack values."""
+    titles = {"lime": "LIME", "gradient": "Gradient", "random": "Random"}
+    marked = titles | {"gradient": "Gradient (not in the table)"}
+    pairs = [ScorePoint("m", "lime", "rank_spearman", "gradient"), ScorePoint("m", "gradient", "rank_top_k", "random")]
+    skips = [MetricSkip(MetricKey("m", "d", one.method, one.metric, one.against), 1, "equal") for one in pairs]
+    own = MetricSkip(MetricKey("m", "d", "gradient", "gt_overlap"), 1, "equal")
+    assert left_out_title([own, *skips], titles, ["lime", "random"]) == "Missing values: agreement with Gradient"
+    assert left_out(skips, marked) == [
+        ("equal", "1 example on m", "agreement with Gradient (not in the table): rank agreement; top-15% agreement")
+    ]
+    one = left_out_title(skips[:1], titles, ["lime", "random"])
+    assert one == "Missing values: agreement of LIME with Gradient"
+    lime = MetricSkip(MetricKey("m", "d", "lime", "gt_overlap"), 1, "long")
+    assert left_out_title([lime, *skips], titles, ["lime", "random"]) == "Missing values: LIME (by 1 metric)"
 
 
 def test_metrics_are_explained_with_their_source() -> None:

@@ -95,20 +95,24 @@ def on(scores: np.ndarray) -> Explanation:
     return dataclasses.replace(made, grid=scores.shape)
 
 
+HIT = "Pointing game hit: the highest-scored patch is on the object"
+MISSED = "Pointing game missed: the highest-scored patch is elsewhere"
+
+
 def grid(*rows: str) -> np.ndarray:
     return np.array([[mark == "x" for mark in row] for row in rows])
 
 
 @pytest.mark.parametrize(
-    ("truth", "line"),
+    ("truth", "overlap", "game"),
     [
-        (("x..", ".xx"), "Overlap 2 of 3 (chance 50.0%), pointing game hit"),
-        (("x..", "x.x"), "Overlap 3 of 3 (chance 50.0%), pointing game hit"),
-        ((".x.", "..."), "Overlap 0 of 1 (chance 16.7%), pointing game missed"),
+        (("x..", ".xx"), "Overlap 66.7%, chance 50.0% (2 of 3 patches)", HIT),
+        (("x..", "x.x"), "Overlap 100.0%, chance 50.0% (3 of 3 patches)", HIT),
+        ((".x.", "..."), "Overlap 0.0%, chance 16.7% (0 of 1 patch)", MISSED),
     ],
 )
-def test_a_line_says_what_a_map_finds_beside_chance(truth: tuple[str, str], line: str) -> None:
-    assert describe_agreement(on(SCORES), grid(*truth), 0) == [line]
+def test_lines_say_what_a_map_finds_beside_chance(truth: tuple[str, str], overlap: str, game: str) -> None:
+    assert describe_agreement(on(SCORES), grid(*truth), 0) == [overlap, game]
 
 
 def test_the_object_is_described_once_for_all_maps() -> None:
@@ -130,7 +134,7 @@ def test_where_nothing_can_be_measured_there_are_words_and_no_numbers() -> None:
 
 def test_a_map_of_equal_scores_is_said_to_be_judged_by_chance() -> None:
     said = describe_agreement(on(np.ones((2, 3))), grid("x..", "..."), 4)
-    assert said[1:] == ["All scores are equal, so this is the level of chance."]
+    assert said[2:] == ["All scores are equal, so this is the level of chance."]
     assert said == describe_agreement(on(np.ones((2, 3))), grid("x..", "..."), 4)
 
 

@@ -67,6 +67,13 @@ def test_features_of_as_many_methods_are_all_named() -> None:
     assert "Both methods rank “<bdi>b</bdi>” in the top 2 of 6 words." in html
 
 
+def test_a_piece_of_a_word_is_named_with_its_word() -> None:
+    maps = [scores(1, 0, 2), scores(0, 1, 2)]
+    html = summary_html(maps, ["an", "in", "<vent>"], "token", (), ["", "inventive", "in<vent>ive"])
+    assert "Both methods rank “<bdi>&lt;vent&gt;</bdi>” of “<bdi>in&lt;vent&gt;ive</bdi>” first of 3 tokens." in html
+    assert "of “" not in summary_html(maps, ["an", "in", "vent"], "token", (), ["", "in", ""])
+
+
 def test_a_short_text_has_a_top_of_one() -> None:
     html = summary_html([scores(1, 0), scores(2, 1)], ["good", "film"], "word")
     assert "Both methods rank “<bdi>good</bdi>” first of 2 words." in html

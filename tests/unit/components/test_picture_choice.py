@@ -163,7 +163,7 @@ def test_a_picture_that_cannot_be_read_is_said_with_its_label_and_the_others_are
     opened = open_pictures(str(folder))
     shown = [read_picture(opened, index) for index in range(len(opened.data))]
     [bad] = [one for one in shown if one.picture is None]
-    assert "<b>0.png: is a PDF document" in bad.error
+    assert "<b>0.png is a PDF document" in bad.error
     assert bad.label == opened.data.label_names.index("red")
     assert sum(one.picture is not None for one in shown) == 6
 

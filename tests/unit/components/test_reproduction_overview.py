@@ -28,7 +28,7 @@ from engine.reproduction.papers import EMBEDDED, REAL
 from engine.reproduction.report import VERDICTS, ClaimNumber, ClaimOutcome, Reproduction
 from engine.reproduction.shipped import ShippedReport
 from engine.reproduction.thesis import ThesisQuery
-from engine.reproduction.wording import number_with_interval
+from engine.reproduction.wording import number_with_interval, quantity_name
 from tests.unit.reproduction.stand_ins import report_of
 
 CLAIMS = declaration().claims
@@ -84,9 +84,25 @@ def test_the_number_that_decides_stands_beside_what_was_asked() -> None:
         decisive_number_text(CLAIMS[0], outcome, EMBEDDED)
         == "Integrated gradients: 0.95 (0.93 to 0.97), required: at least 0.9"
     )
+    assert decisive_number_text(CLAIMS[0], outcome, EMBEDDED, with_quantity=True) == (
+        "Integrated gradients, mean of overlap with the marks: 0.95 (0.93 to 0.97), required: at least 0.9"
+    )
     assert decisive_number_text(CLAIMS[0], None, EMBEDDED) == NO_NUMBER
     not_run = next(claim for claim in CLAIMS if OUTCOMES[claim.id].verdict == "not run")
     assert decisive_number_text(not_run, OUTCOMES[not_run.id], EMBEDDED) == NO_NUMBER
+
+
+def test_a_difference_is_named_with_its_sides() -> None:
+    """“Below chance: −0.96” would read as a confirmation."""
+    claims = {one.id: one for one in thesis_claims()}
+    below = quantity_name(claims["families-gradient-below"], "gpt2", EMBEDDED)
+    assert below == "paired difference of overlap with the marks (chance minus Gradient L2 norm)"
+    rank = quantity_name(claims["families-rollout-t5"], "", EMBEDDED)
+    assert rank == "paired difference of mean rank, normalized (chance minus Attention rollout)", "the lower the better"
+    blocks = quantity_name(claims["families-random-average"], "bert", EMBEDDED)
+    assert blocks == "paired difference (rho with the last block random minus rho with all blocks random)"
+    for claim in thesis_claims():
+        assert all(quantity_name(claim, one.name, EMBEDDED) for one in claim.contrasts)
 
 
 def test_sections_tell_how_their_claims_fared() -> None:

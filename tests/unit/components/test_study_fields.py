@@ -111,7 +111,7 @@ def test_an_empty_control_is_named() -> None:
 @pytest.mark.parametrize(
     ("message", "shown"),
     [
-        ("design.title: must not be empty.", "Title: must not be empty."),
+        ("design.title is empty. Give one.", "Title is empty. Give one."),
         ("design.items.count: must be 1, got 0.", "Number of items: must be 1, got 0."),
         ("design.items: 22 are needed.", "Items: 22 are needed."),
         ("design.methods: must be 2 to 6 methods.", "Methods: must be 2 to 6 methods."),

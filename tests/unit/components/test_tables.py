@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from components.numbers import MINUS
+from components.numbers import MINUS, plain
 from components.tables import table_html
 
 
@@ -14,6 +14,13 @@ def test_numbers_of_a_column_have_the_same_decimals_and_what_is_not_known_a_dash
     for text in ("0.25", f"{MINUS}1.50", "–", "1,000"):
         assert f">{text}</td>" in drawn
     assert "xg-cards" not in drawn
+
+
+def test_zero_has_no_sign() -> None:
+    drawn = table_html(pd.DataFrame({"Name": ["a", "b"], "Skill": [-0.0, -0.125]}))
+    assert ">0.000</td>" in drawn
+    assert f">{MINUS}0.125</td>" in drawn
+    assert plain(-0.0) == "0"
 
 
 def test_a_table_of_many_columns_becomes_cards_that_say_what_each_value_is() -> None:

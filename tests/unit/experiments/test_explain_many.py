@@ -158,7 +158,7 @@ def test_a_picture_that_cannot_be_read_does_not_stop_the_others(vit: str, tmp_pa
     )
     assert (job.state, job.done, job.failed, job.computed) == ("failed", 4, 2, 2)
     told = [failure.error for failure in jobs.failures(job.id)]
-    assert "set.zip: set/test/red/1.png: is not a picture that can be read." in told[0]
+    assert "set.zip: set/test/red/1.png is not a picture that can be read." in told[0]
     assert "index: must be 0 to 3" in told[1]
 
 

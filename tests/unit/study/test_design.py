@@ -108,8 +108,8 @@ def test_what_cannot_be_read_is_refused(plain: dict[str, Any], said: str) -> Non
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"title": " "}, r"design.title: must not be empty"),
-        ({"dataset": ""}, r"design.dataset: must not be empty"),
+        ({"title": " "}, r"design\.title is empty\. Give one"),
+        ({"dataset": ""}, r"design\.dataset is empty\. Give one"),
         ({"methods": METHODS[:1]}, r"design.methods: must be 2 to 6 methods, got gradient"),
         ({"methods": tuple(map(MethodChoice, list(all_explainers())[:7]))}, r"design.methods: must be 2 to 6 methods"),
         ({"methods": (*METHODS, METHODS[0])}, r"gradient is listed twice with the same parameters"),
