@@ -123,7 +123,7 @@ def describe_agreement(maps: Sequence[FeatureScores]) -> str:
     if len(values) == 1:
         return f"Rankings {level}: Spearman ρ {hundredths(median)}."
     ends = f"{hundredths(min(values))} to {hundredths(max(values))}"
-    return f"Rankings {level}: median Spearman ρ {hundredths(median)} ({len(values)} pairs: {ends})."
+    return f"Rankings {level}: median ρ {hundredths(median)} ({len(values)} pairs: {ends})."
 
 
 def _quote(names: Sequence[str], words: Sequence[str]) -> list[str]:

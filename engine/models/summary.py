@@ -303,19 +303,11 @@ def fitting_dataset(summary: ModelFacts) -> str:
 
 
 def fitting_model(models: Iterable[str], name: str) -> str:
-    """Of models that fit the data set: the one named after it, else trained on it, else the largest; empty if none.
-
-    Those that have not learned its answers come last.
-    """
+    """Of models that fit the data set: the one named after it, else trained on it, else the largest; empty if none."""
     own = registered_dataset(name)
 
-    def rank(model: str) -> tuple[bool, bool, bool, int]:
+    def rank(model: str) -> tuple[bool, bool, int]:
         summary = summarize_model(model)
-        return (
-            not chance_note(model, name),
-            bool(own) and model.startswith(f"{own}-"),
-            bool(own) and summary.dataset == own,
-            summary.parameters or 0,
-        )
+        return bool(own) and model.startswith(f"{own}-"), bool(own) and summary.dataset == own, summary.parameters or 0
 
     return max(models, key=rank, default="")

@@ -26,11 +26,11 @@ def test_a_feature_counts_where_it_is_surely_in_the_top() -> None:
         ([scores(1, 2, 3), scores(1, 3, 2)], "Rankings agree in part: Spearman ρ 0.50."),
         (
             [scores(1, 2, 3), scores(3, 2, 1), scores(1, 2, 3)],
-            "Rankings disagree: median Spearman ρ −1.00 (3 pairs: −1.00 to 1.00).",
+            "Rankings disagree: median ρ −1.00 (3 pairs: −1.00 to 1.00).",
         ),
         (
             [scores(1, 2, 3, 4), scores(2, 1, 4, 3), scores(4, 3, 2, 1)],  # ρ: 0.6, −1, −0.6
-            "Rankings disagree: median Spearman ρ −0.60 (3 pairs: −1.00 to 0.60).",
+            "Rankings disagree: median ρ −0.60 (3 pairs: −1.00 to 0.60).",
         ),
         ([scores(1, 2, 3, 4), scores(2, 4, 1, 3)], "Rankings agree little: Spearman ρ 0.00."),
     ],
