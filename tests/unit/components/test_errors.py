@@ -151,9 +151,10 @@ SAFE = {
     ("components/method_picker.py", "f'Changed: {changes}'"): "parameters of a method: numbers and listed words",
     ("components/progress.py", "sentence"): "what was stopped, in our words",
     ("components/export.py", "how"): "one of our sentences",
-    ("components/corpus/page.py", "TEST.format(f'{found.permutations:,}', 'words' if kind == 'text' else 'patches')"): (
-        "numbers and our words"
-    ),
+    (
+        "components/corpus/page.py",
+        "TEST.format(f'{found.permutations:,}', 'words' if kind == 'text' else 'patches', unit)",
+    ): ("numbers and our words"),
     ("components/text/significance.py", "CAUTIONS[view.replacements]"): "one of our sentences",
     ("components/text/similarity.py", "how_to_repeat(state.focus)"): "one of our sentences",
     ("components/text/counterfactuals.py", "how_to_repeat(state.focus)"): "one of our sentences",

@@ -114,7 +114,7 @@ def test_the_sheet_shows_the_maps_as_the_page_does(kept: PictureExport) -> None:
     for card, (method, found) in zip(made.cards, kept.methods, strict=True):
         assert card.title == method.title
         assert card.view.look.gamma == 0.5
-        assert len(card.truth) == 1
+        assert len(card.truth) == 2
         np.testing.assert_array_equal(card.view.scores, found.on_grid)
     outlined = picture_sheet(kept)
     assert outlined.truth is not None
