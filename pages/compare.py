@@ -11,10 +11,10 @@ from components.compare.export import export_panel
 from components.compare.maps_html import use_compare_styles
 from components.compare.results import (
     about_panel,
-    chance_panel,
     comparison_panel,
     label_words,
     matrix_panel,
+    notes_panel,
     search_panel,
     verdict_panel,
 )
@@ -54,7 +54,7 @@ if comparison is not None and compare_state.remember_labels(kind, class_labels(c
 if comparison is not None:
     with verdict:
         verdict_panel(comparison, label_words(state, source))
-        chance_panel(comparison, source)
+        notes_panel(comparison, source)
     comparison = texts_panel(comparison)
     about_panel(comparison)
     matrix_panel(comparison)

@@ -18,7 +18,15 @@ import streamlit as st
 from components.ablation import TIED
 from components.browse.lists import Offer, draw_jobs, draw_walk
 from components.browse.results import JobStamp, count_losses, portable_name, related_jobs
-from components.compare.comparison import ColumnMap, Comparison, Methods, RankedPair, class_verdict, empty_columns
+from components.compare.comparison import (
+    ColumnMap,
+    Comparison,
+    Methods,
+    RankedPair,
+    class_verdict,
+    empty_columns,
+    own_classes_note,
+)
 from components.compare.maps_html import about_html, picture_maps_html, text_maps_html
 from components.compare.state import EXAMPLES, LETTERS, VIEW, CompareState, CompareViewOptions, key
 from components.controls import PERSIST
@@ -160,9 +168,11 @@ def verdict_panel(comparison: Comparison, label: str) -> None:
         st.html(f'<div class="xg"><p class="xg-verdict">{escape(lines)}</p></div>')
 
 
-def chance_panel(comparison: Comparison, source: Opened) -> None:
-    """What the cards say of models that have not learned to answer the data set of the example."""
+def notes_panel(comparison: Comparison, source: Opened) -> None:
+    """Said below the answer: maps of different classes, and models that have not learned to answer the data set."""
     state = comparison.state
+    if own := own_classes_note(comparison.columns):
+        show_note(own)
     if state.focus.index is not None:
         for model in dict.fromkeys(pair.model for pair in state.columns):
             if note := chance_note(model, source.name):

@@ -11,7 +11,15 @@ import pytest
 
 from components.adversarial import example_panel
 from components.adversarial.state import AdversarialState
-from components.compare.comparison import OWN_CLASSES, ColumnMap, Comparison, class_labels, class_verdict, empty_columns
+from components.compare.comparison import (
+    OWN_CLASSES,
+    ColumnMap,
+    Comparison,
+    class_labels,
+    class_verdict,
+    empty_columns,
+    own_classes_note,
+)
 from components.compare.maps_html import move_words, number_format, text_maps_html, token_map_of
 from components.compare.results import (
     agreement_summary,
@@ -184,10 +192,13 @@ def test_the_verdict_names_who_says_what() -> None:
         compared.columns[1], explanation=of_model(explanation(Example(TEXT), pieces=r"\S+", labels=("a", "b")), "c")
     )
     disagree = "The models disagree on the class. A: positive; B: b."
-    assert class_verdict((compared.columns[0], other)) == f"{disagree} {OWN_CLASSES}"
+    assert class_verdict((compared.columns[0], other)) == disagree
+    assert own_classes_note((compared.columns[0], other)) == OWN_CLASSES
+    assert own_classes_note(compared.columns) == ""
     assert other.explanation is not None
     alike = replace(other.explanation, provenance=replace(other.explanation.provenance, target_label="positive"))
-    assert class_verdict((compared.columns[0], replace(other, explanation=alike))) == disagree, "all explain one class"
+    one_class = (compared.columns[0], replace(other, explanation=alike))
+    assert (class_verdict(one_class), own_classes_note(one_class)) == (disagree, ""), "all explain one class"
     assert class_verdict(compared.columns[:1]) == ""
 
 
