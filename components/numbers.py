@@ -20,7 +20,7 @@ def signed(value: float) -> str:
 
 def plain(value: float) -> str:
     """Three significant digits."""
-    return _minus(f"{value or 0:.3g}")  # −0.0 has no sign
+    return _minus(f"{value:z.3g}")
 
 
 def decimals_of(largest: float) -> int:

@@ -30,7 +30,7 @@ from engine.metrics.ranking import FeatureScores, average_ranks, is_constant, sp
 from engine.registry import Explainer
 from engine.request import Request
 from engine.result import Explanation
-from engine.word_units import BASELINE, split_words
+from engine.word_units import BASELINE
 
 if TYPE_CHECKING:
     from components.charts import comparisons
@@ -75,14 +75,14 @@ def draw_map_summary(
     scores: Callable[[Explanation], FeatureScores],
     names: Sequence[str],
     unit: str,
+    words: Sequence[str] = (),
 ) -> None:
     """Draw the sentence on these maps; nothing with fewer than two that rank the features.
 
-    `scores`: of the features of a map; `names`: those of the features.
+    `scores`: of the features of a map; `names`, `words`: those of the features, as of `summary_html`.
     """
     counted = [scores(one) for id, one in explanations.items() if methods[id].family != BASELINE]
     baselines = [methods[id].title for id in explanations if methods[id].family == BASELINE]
-    words = split_words(next(iter(explanations.values())).tokens) if unit == "token" and explanations else ()
     if sentence := summary_html(counted, names, unit, baselines, words):
         st.html(sentence)
 

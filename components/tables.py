@@ -132,7 +132,7 @@ def _format_cell(value: object, decimals: int) -> str:
     if _is_missing(value):
         return NOTHING
     if isinstance(value, int | float):
-        return f"{value or 0:,.{decimals}f}".replace("-", MINUS)  # −0.0 has no sign
+        return f"{value:z,.{decimals}f}".replace("-", MINUS)
     return str(value)
 
 

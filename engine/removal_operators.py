@@ -10,6 +10,17 @@ OPERATORS = ("mask", "pad", "delete", "hide", "zero", "mean")
 """Ways to remove tokens of a text."""
 PATCH_OPERATORS = ("mean", "zero", "blur", "drop")
 """Ways to remove patches of a picture."""
+REMOVED_AS = {
+    "mask": "masked",
+    "pad": "replaced by padding",
+    "delete": "deleted",
+    "hide": "hidden from attention",
+    "zero": "set to zero",
+    "mean": "replaced by the mean",
+    "blur": "blurred",
+    "drop": "left out",
+}
+"""What an operator does to tokens or patches, for sentences."""
 DELETE = "delete"
 """The operator that takes tokens out of the sequence."""
 DROP = "drop"

@@ -111,20 +111,14 @@ def unit_scores(explanation: Explanation, example: Example, kind: str = "token")
     return np.array([unit.score for unit in units_of(explanation, example, kind) if not unit.special], dtype=np.float64)
 
 
-def split_words(tokens: Sequence[Token]) -> tuple[str, ...]:
-    """Return, for each token unit that can be ranked, the word that it is a piece of; empty where it is no piece.
+def split_words(explanation: Explanation, example: Example) -> tuple[str, ...]:
+    """Return, for each token that can be ranked, the word that it is a piece of; empty where it is no piece.
 
-    Punctuation around a word is no part of it. The words are read from the tokens, without the text.
+    Punctuation around a word is no part of it.
     """
-    lengths = [max((one.end for one in tokens if one.segment == segment), default=0) for segment in range(TEXTS)]
-    texts = [[" "] * length for length in lengths]
-    for one in tokens:
-        if not one.special and len(one.text) == one.end - one.start:
-            texts[one.segment][one.start : one.end] = one.text
-    first, second = ("".join(characters) for characters in texts)
-    zeros, example = np.zeros(len(tokens)), Example(first, second)
-    words = {at: unit for unit in units(tokens, zeros, example, "word") for at in unit.tokens}
-    return tuple(_split_word(unit, words[unit.tokens[0]]) for unit in units(tokens, zeros, example) if not unit.special)
+    words = {at: unit for unit in units_of(explanation, example, "word") for at in unit.tokens}
+    tokens = (unit for unit in units_of(explanation, example) if not unit.special)
+    return tuple(_split_word(unit, words[unit.tokens[0]]) for unit in tokens)
 
 
 def _split_word(unit: Unit, word: Unit) -> str:

@@ -257,7 +257,6 @@ def class_labels(columns: Sequence[ColumnMap]) -> list[str]:
     return list(dict.fromkeys(label for one in predictions if not one.regression for label in one.labels))
 
 
-DISAGREE = "The models disagree on the class."
 OWN_CLASSES = (
     "Each map explains the class that its own model predicts, so the agreement is between maps of different classes. "
     "Choose one class under Options, Explained class."
@@ -278,11 +277,11 @@ def class_verdict(columns: Sequence[ColumnMap]) -> str:
         all_of = "Both" if len(models) == 2 else f"All {len(models)}"
         return f"{all_of} models predict {next(iter(letters_by_label))}."
     parts = "; ".join(f"{', '.join(letters)}: {label}" for label, letters in letters_by_label.items())
-    return f"{DISAGREE} {parts}."
+    return f"The models disagree on the class. {parts}."
 
 
 def own_classes_note(columns: Sequence[ColumnMap]) -> str:
-    """Said where models disagree and each map explains its own model's class; else empty."""
+    """Said where the maps explain different classes, each that of its own model; else empty."""
     made = [column.explanation for column in columns if column.explanation is not None]
     explained = {one.provenance.target_label for one in made if not one.prediction.regression}
-    return OWN_CLASSES if class_verdict(columns).startswith(DISAGREE) and len(explained) > 1 else ""
+    return OWN_CLASSES if len(explained) > 1 else ""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from html import escape
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -40,7 +38,6 @@ from engine.evaluation.plan import EvaluationPlan
 from engine.evaluation.quantus_export import ENDING, quantus_file
 from engine.evaluation.result import Evaluation
 from engine.evaluation.scores import scalar_metrics
-from engine.format import join_names
 from engine.lazy import LazyModule
 from engine.metrics.catalog import METRICS
 from engine.metrics.results import MetricSkip
@@ -195,17 +192,15 @@ def _methods_and_metrics(skips: Sequence[MetricSkip], titles: Mapping[str, str])
 
 
 def _agreement_text(skips: Sequence[MetricSkip], titles: Mapping[str, str]) -> str:
-    """Which agreement is missing: that with the fewest methods that all pairs of `skips` have one of."""
-    rest = list(dict.fromkeys((skip.of.method, skip.of.against) for skip in skips))
-    if len(rest) == 1:
-        one, other = rest[0]
-        return f"agreement of {titles.get(one, one)} with {titles.get(other, other)}"
-    shared: list[str] = []
-    while rest:
-        shared.append(Counter(chain.from_iterable(rest)).most_common(1)[0][0])
-        rest = [pair for pair in rest if shared[-1] not in pair]
-    named = join_names([titles.get(one, one) for one in shared])
-    return f"agreement with {named if len(shared) <= NAMED else count(len(shared), 'method')}"
+    """Which agreement is missing: that with the method that all pairs of `skips` share, if there is one."""
+    pairs = list(dict.fromkeys((skip.of.method, skip.of.against) for skip in skips))
+    if len(pairs) == 1:
+        return f"agreement of {' with '.join(titles.get(one, one) for one in pairs[0])}"
+    shared = set(pairs[0]).intersection(*pairs)
+    if not shared:
+        return f"agreement of {len(pairs)} pairs of methods"
+    one = min(shared)
+    return f"agreement with {titles.get(one, one)}"
 
 
 def metrics_html(metrics: Sequence[str]) -> str:

@@ -52,7 +52,7 @@ from engine.request import Example, Prompt, Request
 from engine.result import Explanation, Provenance
 from engine.shipped.gallery import find_card
 from engine.store import result_store
-from engine.word_units import unit_scores, units_of
+from engine.word_units import UNITS, split_words, unit_scores, units_of
 
 Explanations = Mapping[str, Explanation]
 
@@ -200,7 +200,8 @@ def draw_summary(
     """Draw the sentence on the maps."""
     names = [unit.text for unit in units_of(probe, state.example, state.unit) if not unit.special]
     scores = partial(unit_scores, example=state.example, kind=state.unit)
-    draw_map_summary(methods, explanations, scores, names, state.unit)
+    words = split_words(probe, state.example) if state.unit == UNITS[0] else ()
+    draw_map_summary(methods, explanations, scores, names, state.unit, words)
 
 
 def draw_gallery_note(state: TextState) -> None:

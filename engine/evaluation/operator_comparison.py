@@ -24,20 +24,10 @@ from engine.metrics.catalog import METRICS, metric
 from engine.metrics.results import MeanDifference, MetricKey, mean_difference
 from engine.params import as_plain, from_mapping
 from engine.registry import explainer
+from engine.removal_operators import REMOVED_AS
 
 DEPENDS = "The best method depends on the operator."
 SAME = "The best method does not depend on the operator, as far as these examples can tell."
-REMOVED_AS = {
-    "mask": "masked",
-    "pad": "padded",
-    "delete": "deleted",
-    "hide": "hidden from attention",
-    "zero": "set to zero",
-    "mean": "replaced by the mean",
-    "blur": "blurred",
-    "drop": "left out",
-}
-"""What an operator does to units, for sentences."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +154,7 @@ def operator_of(evaluation: Evaluation, method: str) -> str | None:
 
 def comparison_head(first: OperatorComparison, unit: str) -> str:
     """What is compared, for the start of a line: "Words deleted instead of masked". `unit`: what is removed."""
-    one, other = (REMOVED_AS.get(operator, f"removed by {operator}") for operator in first.operators)
+    one, other = (REMOVED_AS[operator] for operator in first.operators)
     return f"{plural(unit).capitalize()} {other} instead of {one}"
 
 

@@ -49,12 +49,12 @@ def test_pieces_of_a_word_are_summed_into_it() -> None:
     assert [text for text, _ in made(text, tokens, "token")] == ["un", "believ", "ably", "good", ",", "really"]
 
 
-def test_a_piece_knows_its_word_without_the_text() -> None:
+def test_a_piece_knows_its_word() -> None:
     """Punctuation around a word, a whole word and a token of punctuation are no pieces."""
-    tokens = pieces("(inventive), a film!", r"\(|in|vent|ive|\),|a|film|!")
+    text, piece = "(inventive), a film!", r"\(|in|vent|ive|\),|a|film|!"
     words = ("", "inventive", "inventive", "inventive", "", "", "", "")
-    assert split_words([Token("[CLS]", 0, 0, -1, True), *tokens]) == words
-    assert split_words(pieces("電影", ".")) == ("", "")
+    assert split_words(explanation(Example(text), pieces=piece), Example(text)) == words
+    assert split_words(explanation(Example("電影"), pieces="."), Example("電影")) == ("", "")
 
 
 def test_the_same_word_twice_is_two_units() -> None:

@@ -113,6 +113,9 @@ def test_missing_agreement_names_the_method_that_all_pairs_share() -> None:
     ]
     one = left_out_title(skips[:1], titles, ["lime", "random"])
     assert one == "Missing values: agreement of LIME with Gradient"
+    apart = MetricSkip(MetricKey("m", "d", "occlusion", "rank_spearman", "random"), 1, "equal")
+    unrelated = left_out_title([skips[0], apart], titles, ["lime", "random"])
+    assert unrelated == "Missing values: agreement of 2 pairs of methods"
     lime = MetricSkip(MetricKey("m", "d", "lime", "gt_overlap"), 1, "long")
     assert left_out_title([lime, *skips], titles, ["lime", "random"]) == "Missing values: LIME (by 1 metric)"
 

@@ -17,8 +17,8 @@ def test_numbers_of_a_column_have_the_same_decimals_and_what_is_not_known_a_dash
 
 
 def test_zero_has_no_sign() -> None:
-    drawn = table_html(pd.DataFrame({"Name": ["a", "b"], "Skill": [-0.0, -0.125]}))
-    assert ">0.000</td>" in drawn
+    drawn = table_html(pd.DataFrame({"Name": ["a", "b", "c"], "Skill": [-0.0, -0.125, -1e-9]}))
+    assert drawn.count(">0.000</td>") == 2
     assert f">{MINUS}0.125</td>" in drawn
     assert plain(-0.0) == "0"
 
