@@ -24,24 +24,17 @@ export default function ({ data, parentElement, setTriggerValue }) {
   };
   const sized = new ResizeObserver(() => goesOn(parentElement, data.more));
   sized.observe(root);
-  root.addEventListener("scroll", fade, true);
   parentElement.dataset.shown = "";
   return () => {
     sized.disconnect();
-    root.removeEventListener("scroll", fade, true);
     root.removeEventListener("focusin", tell);
   };
 }
 
-/** Says that a table goes on out of sight, where one does; its edge fades there. */
+/** Says that a table goes on out of sight, where one does. */
 function goesOn(parent, words) {
   const boxes = [...parent.querySelectorAll(".xg-scroll")];
-  boxes.forEach((box) => fade({ target: box }));
   parent.querySelector(".xg-more").textContent = boxes.some((box) => box.scrollWidth > box.clientWidth + 1) ? words : "";
-}
-
-function fade({ target }) {
-  target.classList.toggle("xg-goes-on", target.scrollLeft + target.clientWidth < target.scrollWidth - 1);
 }
 
 /** New tables, scrolled and focused as the old ones were. */

@@ -123,7 +123,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in rest)}</tr>' for first, *rest in rows
     )
     return (
-        '<div class="xg-asked-box" role="region" tabindex="0" aria-label="Answers on this example">'
+        '<div class="xg-scroll xg-asked-box" role="region" tabindex="0" aria-label="Answers on this example">'
         f'<table class="xg-table xg-asked"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
     )
 

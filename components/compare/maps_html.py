@@ -62,7 +62,7 @@ def text_maps_html(comparison: Comparison) -> str:
     heads = "".join(f"<th scope=col{class_of(_reference_class(comparison, c))}>{head_html(comparison, c)}</th>"
                     for c in comparison.columns)  # fmt: skip
     return (
-        f'<div class="xg">{texts}<div class="xg-beside-box" tabindex="0" role="region" aria-label="{LABEL}">'
+        f'<div class="xg">{texts}<div class="xg-scroll xg-beside-box" tabindex="0" role="region" aria-label="{LABEL}">'
         f'<table class="xg-beside-maps"><thead><tr><th scope=col>{_corner(comparison)}</th>{heads}</tr></thead>'
         f"<tbody>{''.join(_table_rows(comparison))}</tbody></table></div>{foot_html(comparison)}</div>"
     )

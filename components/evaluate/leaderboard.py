@@ -144,7 +144,7 @@ def board_html(
     )
     title = f'<p class="xg-title">{escape(board.model)}</p>'
     return (
-        f'<section>{summary or title}<div class="xg-scroll xg-stays" role="region" '
+        f'<section>{summary or title}<div class="xg-scroll" role="region" '
         f'tabindex="0" aria-label="Leaderboard of {escape(board.model)}"><table class="xg-board"><thead>'
         f'<tr><th></th>{_group_heads(board)}</tr><tr><th scope="col">Method</th>{heads}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div></section>"

@@ -215,7 +215,7 @@ def grid_html(grid: MapGrid) -> str:
     kind = "xg-pictures" if isinstance(grid.given, Picture) else "xg-texts-of"
     few = " xg-few" if len(grid.stages) < 3 else ""
     return (
-        f'<div class="xg"><div class="xg-stages-box" tabindex="0" role="region" aria-label="{LABEL}">'
+        f'<div class="xg"><div class="xg-scroll xg-stages-box" tabindex="0" role="region" aria-label="{LABEL}">'
         f'<table class="xg-stages {kind}{few}"><thead><tr><td></td>{heads}</tr></thead><tbody>{rows}</tbody>'
         f"</table></div></div>"
     )

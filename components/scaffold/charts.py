@@ -375,7 +375,7 @@ def table_html(result: ScaffoldResult) -> str:
     rows = "".join(_table_row(result, setting) for setting in SETTINGS if setting in result.plan.settings)
     return (
         f'<div class="xg"><p class="xg-small">{escape(table_caption(result))}</p>'
-        f'<div class="xg-simulability-box" role="region" tabindex="0" aria-label="{TABLE_LABEL}">'
+        f'<div class="xg-scroll" role="region" tabindex="0" aria-label="{TABLE_LABEL}">'
         '<table class="xg-simulability">'
         f'<thead><tr><th scope="col">Shown to the student</th>{heads}</tr></thead><tbody>{rows}</tbody></table>'
         "</div></div>"
