@@ -29,7 +29,7 @@ from components.widgets.token_map import (
 from components.widgets.view_options import DEFAULT_VIEW, ViewOptions, scale_group
 from engine.data.examples import Dataset, LabeledExample
 from engine.data.labels import match_classes
-from engine.format import visible_token
+from engine.format import shorten, visible_token
 from engine.metrics.plausibility import overlaps, spans_of
 from engine.params import LOGIT
 from engine.registry import Explainer
@@ -43,6 +43,8 @@ TABLE_LABEL = "Maps, one column for each unit"
 RATIONALE = "Rationale"
 RATIONALE_CAUTION = "It shows what convinces people, which may not be what the model used."
 EXACT = "These words determine the label by construction. The model may have used others."
+LONGEST_WORD = 40
+"""Characters of a word that a token is a piece of."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,12 @@ def rather_than(example: Input | None) -> str:
     """The contrast of a prompt, to stand behind its target; else empty."""
     contrast = example.contrast if isinstance(example, Prompt) else None
     return "" if contrast is None else f" rather than {visible_token(contrast)}"
+
+
+def quoted_html(text: str, word: str = "") -> str:
+    """A unit in quotation marks, and the word that it is a piece of, if any: “vent” of “inventive”; escaped."""
+    quoted = f"“<bdi>{escape(text)}</bdi>”"
+    return f"{quoted} of {quoted_html(shorten(word, LONGEST_WORD))}" if word else quoted
 
 
 def facts(method: Explainer, made: Explanation) -> Facts:

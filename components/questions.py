@@ -19,12 +19,12 @@ from components.ablation import TIED, QuestionWords
 from components.compute import explain
 from components.controls import PERSIST
 from components.errors import describe_error, show_error, show_note
-from components.method_row import explained_name
+from components.method_row import explained_name, quoted_html
 from components.numbers import count, hundredths, plural
 from components.palette import browser_theme
 from components.prediction import PROBE
 from components.state import MEASURES, QUESTIONS, PageState
-from engine.format import join_names, shorten
+from engine.format import join_names
 from engine.lazy import LazyModule
 from engine.metrics.ranking import FeatureScores, average_ranks, is_constant, spearman_of_pairs
 from engine.registry import Explainer
@@ -43,8 +43,6 @@ else:  # charts and metrics take long to import, and most visits need neither
 
 TOP = 3
 """Features with the highest scores that count as the top of a map: at most a third of all, at least one."""
-LONGEST_WORD = 40
-"""Characters of a word that a token is a piece of."""
 LEVELS = ((0.0, "disagree"), (0.3, "agree little"), (0.7, "agree in part"), (1.1, "largely agree"))
 """How far rankings agree, by an upper bound of the median of Spearman's rho."""
 
@@ -106,7 +104,8 @@ def summary_html(
     if len(maps) > len(ranked):
         left_out.append(f"{count(len(maps) - len(ranked), 'method')} with equal scores")
     not_counted = f" Not counted: {', '.join(left_out)}." if left_out else ""
-    top, agreement = _describe_top(ranked, _quote(names, words), unit), describe_agreement(ranked)
+    quoted = [quoted_html(name, word) for name, word in zip(names, words or [""] * len(names), strict=True)]
+    top, agreement = _describe_top(ranked, quoted, unit), describe_agreement(ranked)
     return f'<div class="xg"><p class="xg-summary">{top} {agreement}{not_counted}</p></div>'
 
 
@@ -124,13 +123,6 @@ def describe_agreement(maps: Sequence[FeatureScores]) -> str:
         return f"Rankings {level}: Spearman ρ {hundredths(median)}."
     ends = f"{hundredths(min(values))} to {hundredths(max(values))}"
     return f"Rankings {level}: median ρ {hundredths(median)} ({len(values)} pairs: {ends})."
-
-
-def _quote(names: Sequence[str], words: Sequence[str]) -> list[str]:
-    """The names as HTML in quotation marks: “vent” of “inventive”."""
-    quoted = [f"“<bdi>{escape(name)}</bdi>”" for name in names]
-    of = [f" of “<bdi>{escape(shorten(word, LONGEST_WORD))}</bdi>”" if word else "" for word in words]
-    return [name + word for name, word in zip(quoted, of or [""] * len(names), strict=True)]
 
 
 def _describe_top(maps: Sequence[FeatureScores], names: Sequence[str], unit: str) -> str:

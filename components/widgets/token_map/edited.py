@@ -7,15 +7,15 @@ A column has the unit before the edit above the unit after it, so that both line
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 
 import numpy as np
 from jaxtyping import Float
 
-from components.method_row import explained_name, token_map
+from components.method_row import explained_name, quoted_html, token_map
 from components.numbers import brief, count, percent, plain, plural, points, signed
 from components.prediction import MOST_BARS, prediction_html
 from components.widgets.token_map import TokenMap, class_of, direction, legend_html, modes, tip, tone
@@ -26,7 +26,7 @@ from engine.metrics.ranking import is_constant, spearman
 from engine.registry import Explainer
 from engine.request import Example, Input, Prompt
 from engine.result import Explanation, Prediction
-from engine.word_units import UNITS, AlignedColumn, Unit, align
+from engine.word_units import UNITS, AlignedColumn, Unit, align, split_words
 
 BEFORE_AFTER = ("before", "after")
 """Names of the lines of an edit."""
@@ -45,7 +45,7 @@ CONTRAST_NOTE = "Only the two tokens are compared: their probabilities add up to
 class EditedMap:
     """A method's maps of both versions, on one scale. `same`: they are of one text, so that all of it is unchanged.
 
-    `names`: of the two lines.
+    `names`: of the two lines. `words`: by the tokens of a unit before the edit, the word that it is a piece of.
     """
 
     title: str
@@ -53,6 +53,7 @@ class EditedMap:
     after: TokenMap
     unit: str = UNITS[0]
     same: bool = False
+    words: Mapping[tuple[int, ...], str] = field(default_factory=dict)
     names: tuple[str, str] = BEFORE_AFTER
 
     @cached_property
@@ -77,8 +78,10 @@ def edited_map(
     """Both maps end their scale at the larger of their largest scores."""
     old, new = token_map(method, before, parent, unit), token_map(method, after, child, unit)
     end, own = max(old.largest, new.largest), replace(look, scale=SCALES[0])
+    pieces = [one.tokens for one in old.units if not one.special] if unit == UNITS[0] else ()
+    words = dict(zip(pieces, split_words(before, parent) if pieces else (), strict=True))
     return EditedMap(
-        method.title, replace(old, look=own, end=end), replace(new, look=own, end=end), unit, parent == child
+        method.title, replace(old, look=own, end=end), replace(new, look=own, end=end), unit, parent == child, words
     )
 
 
@@ -115,7 +118,8 @@ def largest_html(view: EditedMap) -> str:
         return "no score changed" if view.same else f"no score of an unchanged {view.unit} changed"
     form = signed if view.before.signed else plain
     old, new = (escape(form(float(score))) for score in view.scores[:, place])
-    return f"largest change: “<bdi>{escape(view.unchanged[place][0].text)}</bdi>” {old} → {new}"
+    unit, _ = view.unchanged[place]
+    return f"largest change: {quoted_html(unit.text, view.words.get(unit.tokens, ''))} {old} → {new}"
 
 
 def predictions_html(

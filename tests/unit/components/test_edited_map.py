@@ -138,6 +138,14 @@ def test_the_largest_change_names_its_token() -> None:
     assert largest_html(unsigned) == f"largest change: “<bdi>a</bdi>” 0.5 {ARROW} 0.25"
 
 
+def test_the_largest_change_names_the_word_of_a_piece() -> None:
+    parent, child = Example("an inventive film"), Example("an inventive book")
+    made = [explanation(one, [0.0, 0.0, last, 0.0, 0.0], pieces=r"\w{1,4}") for one, last in ((parent, 1), (child, 2))]
+    for unit, named in (("token", "“<bdi>ntiv</bdi>” of “<bdi>inventive</bdi>”"), ("word", "“<bdi>inventive</bdi>”")):
+        changed = edited_map(explainer("occlusion"), *made, parent, child, unit)
+        assert largest_html(changed) == f"largest change: {named} +1 {ARROW} +2"
+
+
 def two(positive: float) -> Prediction:
     return Prediction(("negative", "positive"), (1 - positive, positive), (1 - positive, positive))
 
