@@ -51,7 +51,10 @@ MOST_BARS = 2
 
 
 def build_map(result: AttackResult, scores: Scores, example: Input, signed: bool) -> MapView:
-    """A map of the scores of all positions on its own scale. `signed`: scores are for or against the class."""
+    """Build a map of the scores of all positions on its own scale.
+
+    `signed`: whether scores are for or against the class.
+    """
     target = f"{visible_token(result.provenance.target_label)}{rather_than(example)}"
     if isinstance(example, Example):
         texts = (example.text,) if example.text_pair is None else (example.text, example.text_pair)
@@ -67,7 +70,7 @@ def share_scale(views: list[MapView]) -> list[MapView]:
 
 
 def build_maps(results: list[AttackResult], method: Explainer, example: Input, shared: bool = True) -> list[MapView]:
-    """The map before, then the map after each attack. `shared`: on one color scale."""
+    """Build the map before and the map after each attack. `shared`: whether they share one color scale."""
     signed = method.is_signed(results[0].provenance.params)
     scores = [results[0].before, *(result.after for result in results)]
     views = [build_map(results[0], own, example, signed) for own in scores]
@@ -75,7 +78,7 @@ def build_maps(results: list[AttackResult], method: Explainer, example: Input, s
 
 
 def describe_pale_map(views: list[MapView]) -> str:
-    """A note if the map before is hard to see on a shared scale, else empty."""
+    """Return a note if the map before the attack is hard to see on a shared scale, else an empty string."""
     first, end = views[0].largest, views[0].scale
     if not 0 < first < PALE * end:
         return ""
@@ -86,26 +89,26 @@ def describe_pale_map(views: list[MapView]) -> str:
 
 
 def size_maps(results: list[AttackResult], example: Input) -> list[MapView]:
-    """Maps of the size of each token's or patch's change (Euclidean norm), on one scale."""
+    """Build maps of the size of each token's or patch's change (Euclidean norm), on one scale."""
     views = [build_map(result, result.length.astype(np.float64), example, False) for result in results]
     end = max(view.largest for view in views)
     return [replace(view, end=end, sharing="both attacks" if len(views) > 1 else "") for view in views]
 
 
 def magnify(difference: Float[np.ndarray, "height width 3"], factor: int) -> UInt8[np.ndarray, "height width 3"]:
-    """The change of each color, magnified by `factor`, around gray."""
+    """Return the change of each color, magnified by `factor` around gray."""
     return np.clip(np.rint(127.5 + 255 * factor * difference), 0, 255).astype(np.uint8)
 
 
 def magnification(difference: Float[np.ndarray, "height width 3"]) -> int:
-    """The largest whole factor that keeps the magnified change within the colors, at least 1."""
+    """Return the largest whole factor that keeps the magnified change within the color range; at least 1."""
     largest = float(np.abs(difference).max())
     return max(1, int(0.5 / largest + 1e-6)) if largest > 0 else 1
 
 
 @dataclass(frozen=True)
 class RankMove:
-    """A position of the input with its ranks, from 1, before and after."""
+    """A position of the input with its ranks before and after an attack. Ranks count from 1."""
 
     position: int
     before: int
@@ -113,30 +116,33 @@ class RankMove:
 
     @property
     def arrow(self) -> str:
-        """The direction, up towards rank 1 or down, and the number of ranks."""
+        """An arrow, up for a move toward rank 1 or down, with the number of ranks; an equals sign for no move."""
         by = self.before - self.after
         return STAYS if by == 0 else f"{UP if by > 0 else DOWN} {abs(by)}"
 
 
 def rank_moves(features: Sequence[int], before: Order, after: Order) -> list[RankMove]:
-    """Each feature's move, in the order before. `before`, `after`: indices into `features`, highest score first."""
+    """Return the move of each feature, in the order before the attack.
+
+    `before`, `after`: indices into `features`, highest score first.
+    """
     now = {at: place for place, at in enumerate(after.tolist(), start=1)}
     return [RankMove(int(features[at]), place, now[at]) for place, at in enumerate(before.tolist(), start=1)]
 
 
 def top_before(moves: Sequence[RankMove], k: int) -> list[RankMove]:
-    """Moves of the k features with the highest scores before."""
+    """Return the moves of the k features with the highest scores before the attack."""
     return [move for move in moves if move.before <= k]
 
 
 def top_after(moves: Sequence[RankMove], k: int) -> list[RankMove]:
-    """Moves of the k features with the highest scores after, in that order."""
+    """Return the moves of the k features with the highest scores after the attack, highest first."""
     return sorted((move for move in moves if move.after <= k), key=lambda move: move.after)
 
 
 @dataclass(frozen=True, eq=False)
 class AttackColumn:
-    """A column. `result`: the attack, None before any. `picture`: None for texts."""
+    """A column of the comparison. `result`: the attack, None for the column before it. `picture`: None for texts."""
 
     title: str
     view: MapView
@@ -148,7 +154,10 @@ class AttackColumn:
 def build_columns(
     results: Sequence[AttackResult], views: Sequence[MapView], picture: UInt8[np.ndarray, "h w 3"] | None
 ) -> list[AttackColumn]:
-    """The column before, then one after each attack. `picture`: as the model sees it, before."""
+    """Build the column before the attacks, then one column per attack.
+
+    `picture`: the picture before the attack as the model sees it, None for texts.
+    """
     first = results[0]
     before = AttackColumn(BEFORE, views[0], first.prediction, picture=picture)
     after = [
@@ -160,14 +169,17 @@ def build_columns(
 
 
 def before_after_html(columns: Sequence[AttackColumn], title: str) -> str:
-    """Prediction and map of each column, below each other on narrow screens. `title`: of the attacked method."""
+    """HTML of each column's prediction and map; columns are stacked on narrow screens.
+
+    `title`: title of the attacked method.
+    """
     target = next(column.result for column in columns if column.result is not None).provenance.target
     html = "".join(_column(column, title, columns[0].prediction, target, at) for at, column in enumerate(columns))
     return f'<div class="xg"><div class="xg-sides">{html}</div></div>'
 
 
 def ranks_html(results: Sequence[AttackResult]) -> str:
-    """The top features before, then the top features and measures after each attack."""
+    """HTML of the top features before, then of the top features and measures after each attack."""
     before = f'<div><p class="xg-title">{BEFORE}</p>{_list_before(results)}</div>'
     after = (
         f'<div><p class="xg-title">{escape(result_title(result))}</p>{_list_after(result)}{_numbers(result)}</div>'
@@ -177,28 +189,28 @@ def ranks_html(results: Sequence[AttackResult]) -> str:
 
 
 def answer_html(results: Sequence[AttackResult], title: str) -> str:
-    """Whether the method of this title was fooled, in one sentence, and how far the attack could go."""
+    """HTML that says whether the method was fooled and how far the attack could go. `title`: title of the method."""
     answer, colon, evidence = summarize_attacks(results, title).partition(":")
     reach = f'<p class="xg-small">{escape(reach)}</p>' if (reach := describe_reach(results)) else ""
     return f'<div class="xg xg-lead"><p><b>{escape(answer + colon)}</b>{escape(evidence)}</p>{reach}</div>'
 
 
 def sentences_html(sentences: Iterable[str], problems: Iterable[str] = ()) -> str:
-    """Sentences as paragraphs, then `problems` in red and with a sign."""
+    """HTML of the sentences as paragraphs, followed by `problems` in red and with a sign."""
     lines_html = [f"<p>{escape(sentence)}</p>" for sentence in sentences]
     lines_html += [f'<p class="xg-error xg-broken" role="alert">{SIGN} {escape(line)}</p>' for line in problems]
     return f'<div class="xg xg-lead">{"".join(lines_html)}</div>'
 
 
 def _headline_html(result: AttackResult) -> str:
-    """What an attack did to the top features; if it does not count, why, in red."""
+    """HTML of an attack's effect on the top features or, in red, why the attack does not count as fooled."""
     if problem := PROBLEM_TITLES.get(result.outcome):
         return f'<p class="xg-small xg-error" role="alert"><b>{escape(problem)}:</b> {escape(headline(result)[1])}.</p>'
     return f'<p class="xg-small">{escape(describe_top(result).capitalize())}.</p>'
 
 
 def pictures_html(results: Sequence[AttackResult]) -> str:
-    """The picture before and after attacks on pixels, and the magnified changes."""
+    """HTML of the picture before and after attacks on pixels, and of the magnified changes."""
     changed = [result for result in results if result.picture is not None]
     cells = [_picture_html("The picture", changed[0].picture.before, "", 20)] if changed and changed[0].picture else []
     for at, result in enumerate(changed):
@@ -215,7 +227,7 @@ def pictures_html(results: Sequence[AttackResult]) -> str:
 def sizes_html(
     results: Sequence[AttackResult], views: Sequence[MapView], picture: UInt8[np.ndarray, "h w 3"] | None
 ) -> str:
-    """Maps of the size of each token's or patch's change, one per attack."""
+    """HTML of maps of the size of each token's or patch's change, one per attack."""
     cells = []
     for at, (result, view) in enumerate(zip(results, views, strict=True)):
         title = result_title(result)
@@ -240,7 +252,7 @@ def _column(column: AttackColumn, method: str, like: Prediction, target: int, at
 
 
 def map_html(view: MapView, title: str) -> str:
-    """The map of tokens or of patches, colors only."""
+    """HTML of the map of tokens or patches, in colors only."""
     if isinstance(view, TokenMap):
         return token_map_html(view)
     label = escape(f"{title}. {sentence(view)}")
@@ -262,7 +274,7 @@ def _picture_html(title: str, pixels: UInt8[np.ndarray, "h w 3"], note: str, at:
 
 
 def _list_before(results: Sequence[AttackResult]) -> str:
-    """The top features before, with their ranks after each attack."""
+    """HTML list of the top features before, with their ranks after each attack."""
     first = results[0]
     moves = [top_before(rank_moves(f.features.tolist(), f.order_before, f.order_after), first.k) for f in results]
     several = len(results) > 1
@@ -277,7 +289,7 @@ def _list_before(results: Sequence[AttackResult]) -> str:
 
 
 def _list_after(result: AttackResult) -> str:
-    """The top features after an attack, with their ranks before."""
+    """HTML list of the top features after an attack, with their ranks before."""
     own = top_after(rank_moves(result.features.tolist(), result.order_before, result.order_after), result.k)
     rows = [
         _line(result, move.after, move.position, float(result.after[move.position]), _arrow(move, "from", move.before))
@@ -298,7 +310,7 @@ def _line(result: AttackResult, place: int, position: int, score: float, words: 
 
 
 def _arrow(move: RankMove, word: str, place: int) -> str:
-    """The move, and the other rank."""
+    """HTML of a move and the other rank, such as “↑ 3 from rank 5”."""
     return "same rank" if move.before == move.after else f"<b>{move.arrow}</b> {word} rank {place}"
 
 

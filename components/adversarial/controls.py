@@ -63,7 +63,7 @@ MORE = {"steps": f"{HELP['steps']}. The thesis uses 500."}
 
 
 def load(kind: str, models: list[str], methods: Mapping[str, Explainer]) -> tuple[AdversarialState, Opened, list[str]]:
-    """Give widgets without a value the value of the last link. Returns its state, the open data and errors."""
+    """Fill widgets that have no value from the last link. Returns its state, the open data set and errors."""
     session = SESSIONS[kind]
     link, fresh = session.follow()
     opened = choices.CHOICES[kind].open(link)
@@ -77,7 +77,7 @@ def load(kind: str, models: list[str], methods: Mapping[str, Explainer]) -> tupl
 
 
 def from_widgets(loaded: AdversarialState, opened: Opened) -> AdversarialState:
-    """The state of the controls; what is not drawn stays as loaded."""
+    """Return the state of the controls; the value of a control that is not drawn stays as loaded."""
     session = SESSIONS[loaded.kind]
     return dataclasses.replace(
         session.read_record("", loaded, FIELDS),
@@ -94,18 +94,18 @@ def save(state: AdversarialState, loaded: AdversarialState) -> None:
 
 
 def open_example(state: AdversarialState, opened: Opened, model: str, index: int, method: str, objective: str) -> None:
-    """Show one of many attacks in the upper panel. Call it in a callback."""
+    """Show one of the many attacks in the upper panel; for use as a callback."""
     choices.CHOICES[state.kind].show(opened, index)
     SELECTIONS[state.kind].put("model", model)
     put(state.kind, "method", method)
     if objective not in state.objectives:
         put(state.kind, "objective", objective)
-    # The experiment keeps its models, whichever is shown above.
+    # The experiment keeps its models, whichever model is shown above.
     put(state.kind, f"{MANY}models", list(state.many.models or (state.focus.model,)))
 
 
 def attack_controls(kind: str, models: list[str], methods: Mapping[str, Explainer], opened: Opened) -> DeltaGenerator:
-    """All controls of the attack on one example. Returns the place for errors."""
+    """Draw all controls of the attack on one example. Returns the place for errors."""
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         SESSIONS.switch()
         st.selectbox(
@@ -120,7 +120,7 @@ def attack_controls(kind: str, models: list[str], methods: Mapping[str, Explaine
 
 
 def _options(kind: str, methods: Mapping[str, Explainer], opened: Opened) -> None:
-    """The rare controls."""
+    """Draw the rarely used controls."""
     if isinstance(opened, OpenPictures):
         picture_choice.draw_split_control(opened)
     st.segmented_control(
@@ -168,7 +168,7 @@ def _strength_controls(kind: str) -> None:
 
 
 def _path_controls(kind: str, methods: Mapping[str, Explainer]) -> None:
-    """The settings of integrated gradients."""
+    """Draw the settings of integrated gradients."""
     first, second = st.columns(2, gap="small", vertical_alignment="bottom")
     usual, *others = baselines(methods)
     first.number_input(
@@ -181,7 +181,7 @@ def _path_controls(kind: str, methods: Mapping[str, Explainer]) -> None:
 
 
 def _view_controls(kind: str, methods: Mapping[str, Explainer]) -> None:
-    """The color scale, the second text, and the other methods whose maps are shown."""
+    """Draw the choice of the color scale, of the second text, and of other methods whose maps are shown."""
     st.segmented_control(
         "Scale", list(SCALES), key=key(kind, "scale"), required=True, format_func=SCALES.__getitem__,
         persist_state=PERSIST,
@@ -211,7 +211,7 @@ def _name(kind: str, name: str) -> str:
 
 
 def experiment_controls(kind: str, methods: Mapping[str, Explainer]) -> None:
-    """The controls of attacks on many examples."""
+    """Draw the controls of attacks on many examples."""
     line = st.container(horizontal=True, gap="small", vertical_alignment="bottom")
     with line:
         st.pills(

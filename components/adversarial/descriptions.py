@@ -1,4 +1,4 @@
-"""Sentences of the Adversarial page on attacks, their results and how to cite them. They are not escaped."""
+"""Sentences of the Adversarial page about attacks, their results and their citation. They are not escaped."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ FAILED_WORDS = (
 )
 NO_SUM = "undefined: a map is zero everywhere"
 LARGE_REACH = 1.0
-"""From here on a change can replace an embedding by any other of its length."""
+"""Relative epsilon from which a change can replace an embedding by any other of the same norm."""
 COUNTED_EXAMPLES = {"all": "", "right": " that the model gets right", "wrong": " that the model gets wrong"}
 """Completes the noun "examples" for each choice of examples."""
 
@@ -85,7 +85,7 @@ def result_title(result: AttackResult) -> str:
 
 
 def headline(result: AttackResult) -> NamedSentence:
-    """The objective, and a sentence on the top features and the prediction."""
+    """Return the objective, and a clause about the top features and the prediction."""
     name = OBJECTIVE_TITLES[str(result.attack["objective"])]
     if result.outcome == FAILED:
         return name, FAILED_WORDS
@@ -93,9 +93,10 @@ def headline(result: AttackResult) -> NamedSentence:
 
 
 def summarize_attacks(results: Sequence[AttackResult], title: str) -> str:
-    """The answer in one sentence: whether any of the attacks fooled the method of this title, and by how much.
+    """Say in one sentence whether any attack fooled the method, and by how much.
 
-    The attack that is named replaced the most features; of equals it is the last, which is the constrained one.
+    `title`: title of the method. The sentence names the attack that replaced the most features; on ties the last one,
+    which is the constrained attack.
     """
     fooled = [result for result in results if result.outcome == FOOLED]
     if any(map(replaced, fooled)):
@@ -115,13 +116,19 @@ def summarize_attacks(results: Sequence[AttackResult], title: str) -> str:
 
 
 def _reach(results: Sequence[AttackResult]) -> float:
-    """The largest of them, relative to the median norm of the embeddings; 0 for pixels and where it is unknown."""
+    """Return the largest epsilon of the attacks, relative to the median norm of the embeddings.
+
+    0 for attacks on pixels, or if it is unknown.
+    """
     attacks = (one for one in results if one.attack["place"] != PIXELS)
     return max((one.relative_epsilon or 0.0 for one in attacks), default=0.0)
 
 
 def describe_reach(results: Sequence[AttackResult]) -> str:
-    """How far epsilon lets an embedding move, by the usual length of one; empty for pixels and where it is unknown."""
+    """Describe how far epsilon lets an embedding move, relative to the median norm of the embeddings.
+
+    Empty for attacks on pixels, or if it is unknown.
+    """
     reach = _reach(results)
     if not reach:
         return ""
@@ -134,7 +141,7 @@ def describe_reach(results: Sequence[AttackResult]) -> str:
 
 
 def summarize_fooled(scores: Sequence[AttackScore], titles: Mapping[str, str], which: str = "all") -> list[str]:
-    """The number of examples on which each attacked method was fooled, a sentence per model and objective.
+    """Return a sentence per model and objective: on how many examples each attacked method was fooled.
 
     `which`: the included examples, a key of `COUNTED_EXAMPLES`.
     """
@@ -181,7 +188,7 @@ def describe_top(result: AttackResult) -> str:
 
 
 def titled_headline(result: AttackResult) -> NamedSentence:
-    """The headline; its name says why the attack does not count as fooled, if it does not."""
+    """Return the headline. If the attack does not count as fooled, the name includes the reason."""
     name, sentence = headline(result)
     problem = PROBLEM_TITLES.get(result.outcome)
     return (f"{name}: {problem}" if problem else name), sentence
@@ -204,7 +211,7 @@ def _describe_answer(result: AttackResult) -> str:
 
 
 def measure_lines(result: AttackResult) -> Iterator[NamedSentence]:
-    """The measures of the thesis in words, and how the attack ended."""
+    """Yield the measures of the thesis in words, and how the attack ended."""
     yield "Rank change", f"{percent(result.rank_change)}: {_describe_ranks(result)}"
     yield "Top-k sum change", f"{signed(result.top_k_sum_change)}: total drop in the top-k scores"
     normalized = result.top_k_sum_change_normalised
@@ -249,7 +256,7 @@ def _describe_break(result: AttackResult) -> str:
 
 
 def _describe_limit(result: AttackResult) -> str:
-    """The largest change that meets the constraint."""
+    """Describe the largest change that meets the constraint."""
     if result.prediction.regression:
         return f"allowed: at most {TOLERANCE:g}"
     return f"allowed: at most {100 * TOLERANCE:g} points in the same class"
@@ -273,12 +280,12 @@ def _describe_run(result: AttackResult) -> str:
 
 
 def describe_starts(starts: int) -> str:
-    """The number of starts of each attack; empty if there is one."""
+    """Describe the number of starts of each attack; empty if there is only one."""
     return f", {count(starts, 'start')} each" if starts > 1 else ""
 
 
 def result_notes(results: Sequence[AttackResult]) -> list[str]:
-    """The notes of the engine without duplicates; a note that does not hold for all attacks names its attack."""
+    """Return the engine's notes without duplicates; a note that does not apply to all attacks names its attack."""
     by_note: dict[str, list[AttackResult]] = {}
     for result in results:
         for note in result.notes:
@@ -287,7 +294,7 @@ def result_notes(results: Sequence[AttackResult]) -> list[str]:
 
 
 def describe_experiment(result: AttackExperimentResult, size: int) -> str:
-    """The settings of the experiment, in one sentence."""
+    """Describe the settings of the experiment in one sentence."""
     params = result.plan.attack_params(result.plan.objectives[0])
     starts = f" from {count(params.starts, 'start')}" if params.starts > 1 else ""
     return (
@@ -297,7 +304,10 @@ def describe_experiment(result: AttackExperimentResult, size: int) -> str:
 
 
 def summarize_means(scores: Sequence[AttackScore], titles: Mapping[str, str]) -> str:
-    """The methods with the smallest and the largest mean, for the first model and objective."""
+    """Name the methods with the smallest and the largest absolute mean, for the first model and objective.
+
+    Empty with fewer than two means, or if neither direction of the metric is better.
+    """
     scored = [score for score in scores if score.value is not None]
     first = scored[0].key if scored else None
     own = [one for one in scored if first and (one.key.model, one.key.objective) == (first.model, first.objective)]
@@ -312,7 +322,7 @@ def summarize_means(scores: Sequence[AttackScore], titles: Mapping[str, str]) ->
 
 
 def excluded_lines(result: AttackExperimentResult, titles: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """For each reason: the number of examples on each model, and the methods."""
+    """Return a row per reason and model: the reason, the number of examples, and the methods."""
     examples: dict[tuple[str, str], set[int]] = {}
     methods: dict[tuple[str, str], dict[str, None]] = {}
     for skip in (*result.skips, *result.excluded):
@@ -336,6 +346,6 @@ def cite_attack(result: AttackResult) -> str:
 
 
 def attack_references(result: AttackResult, methods: Mapping[str, Explainer]) -> list[str]:
-    """References of the attack and of the attacked method."""
+    """Return the references of the attack and of the attacked method."""
     method = methods[result.provenance.method]
     return [CITED, f"{method.title} ({method.id}, version {method.version}): {method.citation.rstrip('.')}."]

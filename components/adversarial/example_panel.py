@@ -136,7 +136,7 @@ def forget(key: str) -> None:
 
 
 def run_area(state: AdversarialState, place: DeltaGenerator) -> list[AttackResult]:
-    """Return cached attacks and compute requested ones. `place`: for errors."""
+    """Return cached attacks and compute requested ones. `place`: place for errors."""
     try:
         requests = {attack_key(one): one for one in (state.request(objective) for objective in state.objectives)}
     except Exception as error:
@@ -151,7 +151,7 @@ def run_area(state: AdversarialState, place: DeltaGenerator) -> list[AttackResul
 
 
 def describe_run_cost(state: AdversarialState, attacks: int) -> str:
-    """The largest cost of a run in passes through the model."""
+    """Describe the maximum cost of a run in passes through the model."""
     params = parse_settings(state.kind, state.strength)
     nodes = state.points if state.method == PATH else 1
     passes = attacks * params.starts * params.steps * nodes
@@ -178,7 +178,10 @@ def _request_run(keys: list[str]) -> None:
 
 
 def _run(request: AttackRequest, own: str) -> AttackResult | None:
-    """An attack from the cache or computed with its progress; None after an error. `own`: its cache key."""
+    """Load an attack from the cache, or compute it with progress; None if it fails or is stopped.
+
+    `own`: cache key of the attack.
+    """
     title, failed = OBJECTIVE_TITLES[str(request.attack["objective"])], st.session_state.setdefault(FAILURES, {})
     progress, curves = st.empty(), st.empty()
     if is_stopped(own):
@@ -219,7 +222,7 @@ def _compute(request: AttackRequest, own: str, token: CancelToken) -> AttackResu
 def _progress_callback(
     request: AttackRequest, own: str, title: str, progress: DeltaGenerator, curves: DeltaGenerator
 ) -> Callable[[str], None]:
-    """A callback that draws the progress at each tick and the curves every `DRAW_SECONDS`."""
+    """Return a callback that draws the progress at each tick and the curves every `DRAW_SECONDS`."""
     line, last_draw = ProgressLine(progress, [own], title), [0.0]
 
     def tick(words: str) -> None:
@@ -263,7 +266,7 @@ def curve_data(attacks: Sequence[AttackCurve], curve: str) -> pd.DataFrame:
 
 
 def curve_chart(attacks: Sequence[AttackCurve], curve: str, theme: Theme, regression: bool = False) -> alt.LayerChart:
-    """One of `CURVES`, with a large point at the best step and small points at steps in another class."""
+    """Draw one of `CURVES`, with a large point at the best step and small points at steps in another class."""
     table = curve_data(attacks, curve)
     if table.empty:
         return blank_chart(ChartFrame({}, theme))
@@ -292,7 +295,7 @@ def curve_chart(attacks: Sequence[AttackCurve], curve: str, theme: Theme, regres
 
 
 def draw_curves(attacks: Sequence[AttackCurve], place: DeltaGenerator, regression: bool = False) -> None:
-    """Objective, rank change and probability side by side."""
+    """Draw the curves of objective, rank change and probability side by side."""
     columns = place.container().columns(len(CURVES), gap="small")
     for column, (curve, title) in zip(columns, CURVES.items(), strict=True):
         column.altair_chart(curve_chart(attacks, curve, browser_theme(), regression), alt=f"{title} by step")
@@ -307,7 +310,7 @@ def model_picture(state: AdversarialState, results: list[AttackResult]) -> np.nd
 
 
 def describe_wrong_prediction(state: AdversarialState, opened: Opened, result: AttackResult) -> str:
-    """A sentence if the model was wrong before the attack; empty if it was right or that is unknown."""
+    """Return a sentence if the model was wrong before the attack; empty if it was right or this is unknown."""
     if result.prediction.regression:
         return ""
     label, true = _truth(state, opened, result.prediction.labels)
@@ -317,7 +320,7 @@ def describe_wrong_prediction(state: AdversarialState, opened: Opened, result: A
 
 
 def _truth(state: AdversarialState, opened: Opened, labels: tuple[str, ...]) -> tuple[str, int | None]:
-    """The label's name in the data set, and the index of the model's class."""
+    """Return the label's name in the data set and the index of the model's class; empty and None if unknown."""
     label, names = CHOICES[state.kind].label(state.focus, opened), opened.data.label_names
     if not isinstance(label, int) or not 0 <= label < len(names):
         return "", None
@@ -326,7 +329,7 @@ def _truth(state: AdversarialState, opened: Opened, labels: tuple[str, ...]) -> 
 
 
 def transfer_area(state: AdversarialState, results: Sequence[AttackResult], methods: Mapping[str, Explainer]) -> None:
-    """A row of maps for each other method, where they are shown."""
+    """Draw a row of maps for each other method, if they are shown."""
     if "others" in state.opened:
         for id in methods:
             if id != state.method and id in state.others:
@@ -341,7 +344,7 @@ def _transfer_row(state: AdversarialState, results: Sequence[AttackResult], meth
 
 
 def _transfer_result(state: AdversarialState, result: AttackResult, method: Explainer) -> TransferResult | None:
-    """The maps of a method, from the cache or computed; None after an error."""
+    """Load the maps of a method from the cache, or compute them; None if that fails or is stopped."""
     request = state.request(str(result.attack["objective"]))
     own = partial(transfer_key, request, method.id, {})
 
@@ -358,7 +361,7 @@ def _transfer_result(state: AdversarialState, result: AttackResult, method: Expl
 def transfer_row_html(
     state: AdversarialState, pairs: Sequence[tuple[AttackResult, TransferResult]], method: Explainer
 ) -> str:
-    """A method's maps before and after each attack, on the scale of the page."""
+    """HTML of a method's maps before and after each attack, with the color scale that the page uses."""
     first, results = pairs[0], [result for result, _ in pairs]
     example = state.input
     assert example is not None
@@ -385,7 +388,7 @@ def _transfer_cells(views: Sequence[MapView], pairs: Sequence[tuple[AttackResult
 
 
 def describe_transfer(other: TransferResult) -> str:
-    """The drop in the scores of the method's own top features."""
+    """Describe the drop in the scores of the method's own top features."""
     normalized = other.top_k_sum_change_normalised
     more = "" if normalized is None else f", normalized {signed(normalized)}"
     return f"Scores of its own top {other.k}: sum change {signed(other.top_k_sum_change)}{more}"
@@ -394,7 +397,7 @@ def describe_transfer(other: TransferResult) -> str:
 def attack_area(
     state: AdversarialState, methods: Mapping[str, Explainer], opened: Opened, place: DeltaGenerator
 ) -> None:
-    """The run and its results, the answer first."""
+    """Draw the run and its results, the answer first."""
     results = run_area(state, place)
     example = state.input
     if not results or example is None:
@@ -421,7 +424,7 @@ def attack_area(
 
 
 def _changes_area(results: list[AttackResult], example: object, picture: object) -> None:
-    """The change of each token or patch."""
+    """Draw the change of each token or patch."""
     st.subheader("What changed in the input", anchor=False)
     if any(result.picture is not None for result in results):
         st.html(pictures_html(results))
@@ -462,7 +465,7 @@ def _round(value: float) -> float:
 
 
 def _curves_area(results: Sequence[AttackResult]) -> None:
-    """The curves by step."""
+    """Draw the curves by optimization step."""
     st.subheader("Optimization steps", anchor=False)
     attacks = [AttackCurve(str(result.attack["objective"]), result.trajectory, result.best) for result in results]
     draw_curves(attacks, st.empty(), results[0].prediction.regression)

@@ -82,7 +82,7 @@ class ExperimentMeans(CaptionedChart):
 
     @property
     def attacked(self) -> str:
-        """Show all methods after attacks on this one; empty for each method after its own attacks."""
+        """The method after whose attacks all methods are shown; empty to show each after its own attacks."""
         return self.state.many.of if self.state.many.of in self.plan.methods and self.plan.transfer else ""
 
     @property
@@ -135,7 +135,10 @@ def means_chart(
     span: AxisRange,
     models: Sequence[str] = (),
 ) -> alt.LayerChart:
-    """Bars of one metric: a group per objective, a bar per method. `models`: if several, a group for each."""
+    """Draw bars of one metric: a group per objective, a bar per method.
+
+    `models`: if there are several, each gets its own groups.
+    """
     scored = [score for score in scores if score.value is not None]
     if not scored:
         return blank_chart(frame)
@@ -151,7 +154,7 @@ def means_chart(
 
 
 def axis_span(scores: Iterable[AttackScore]) -> AxisRange:
-    """The axis range of charts that are compared; bars start at 0."""
+    """Return the axis range of charts that are compared; bars start at 0."""
     ends = [end for one in scores if one.value is not None for end in (one.value, *(one.interval or ()))]
     low, high = min([0.0, *ends]), max([0.0, *ends])
     room = 0.04 * (high - low) or 0.5
@@ -164,7 +167,10 @@ def means_table(scores: Sequence[AttackScore], titles: Mapping[str, str]) -> pd.
 
 
 def _bar_record(score: AttackScore, frame: ChartFrame, named: bool) -> dict[str, object]:
-    """A record of a chart; `slice` is the objective for a click. `named`: include the model in its group."""
+    """Build the chart record of a mean; its `slice` is the objective, which identifies a clicked bar.
+
+    `named`: whether the name of the group includes the model.
+    """
     low, high = score.interval or (None, None)
     key = score.key
     return {
@@ -199,7 +205,7 @@ def _table_row(score: AttackScore, titles: Mapping[str, str]) -> dict[str, objec
 def experiment_area(
     state: AdversarialState, methods: Mapping[str, Explainer], opened: Opened, answer: DeltaGenerator
 ) -> None:
-    """The job and its results, or an error in the plan. `answer`: the place of the sentences that answer first."""
+    """Draw the job and its results, or an error in the plan. `answer`: place for the summary."""
     if not state.many.methods:
         show_note("No method is chosen. Choose one or more.")
         return
@@ -218,7 +224,7 @@ def experiment_area(
 
 
 def describe_experiment_cost(plan: AttackPlan, status: PlanStatus) -> str:
-    """The number of attacks to compute."""
+    """Describe the number of attacks to compute."""
     size = len(status.results.sample.indices)
     number = size * len(plan.models) * len(plan.methods) * len(plan.objectives)
     counts = [count(size, "example"), count(len(plan.methods), "method"), count(len(plan.objectives), "objective"),
@@ -275,7 +281,7 @@ def _view_controls(state: AdversarialState, result: AttackExperimentResult, titl
 
 
 def _maps_control(state: AdversarialState, result: AttackExperimentResult, titles: Mapping[str, str]) -> None:
-    """The choice of maps: each attacked method's own, or those of all methods after attacks on one."""
+    """Draw the choice of maps: each attacked method's own, or those of all methods after attacks on one."""
     name = key(state.kind, f"{MANY}of")
     known = ["", *result.plan.methods]
     if state.many.of not in known:
@@ -287,7 +293,7 @@ def _maps_control(state: AdversarialState, result: AttackExperimentResult, title
 
 
 def _charts(state: AdversarialState, means: ExperimentMeans) -> None:
-    """A chart per model, on the same axis, two side by side; on narrow screens below each other."""
+    """Draw a chart per model on the same axis, two side by side; on narrow screens they are stacked."""
     st.caption(METRICS[state.many.measure].about)
     span = axis_span(means.scores)
     for start in range(0, len(means.models), BESIDE):
@@ -320,7 +326,7 @@ def _pick(kind: str, name: str) -> None:
 def examples_of_bar(
     result: AttackExperimentResult, picked: Sequence[str], measure: str, attacked: str = ""
 ) -> list[AttackRow]:
-    """The examples behind a bar, highest value first. `attacked`: the attacked method; empty for that of the bar."""
+    """Return the examples behind a bar, highest value first. `attacked`: the attacked method; empty for the bar's."""
     model, method, objective = picked
     rows = [
         row for row in result.rows
@@ -331,7 +337,7 @@ def examples_of_bar(
 
 
 def _examples_area(state: AdversarialState, sample: Sample, means: ExperimentMeans, opened: Opened) -> None:
-    """The examples behind a bar, and a button that shows one above."""
+    """Draw the examples behind a bar, and a button that shows one in the panel above."""
     result, titles = means.result, means.frame.titles
     bars = [(model, method, objective) for model in result.plan.models for objective in result.plan.objectives
             for method in means.methods_with_baselines]  # fmt: skip
@@ -374,7 +380,10 @@ def _open_example_control(
 
 
 def _label(row: AttackRow, fact: ExampleFacts | None, sample: Sample, excluded: bool) -> str:
-    """Value, index, prediction before the attack, and text. `excluded`: not included in the mean."""
+    """Label an example with its value, index, prediction before the attack, and text.
+
+    `excluded`: whether it is excluded from the mean.
+    """
     parts = [plain(row.value), f"#{row.example}", *([f"{SIGN} excluded"] * excluded)]
     if fact is not None:
         parts.append(f"{fact.predicted} {percent(fact.confidence)}{', wrong' if fact.right is False else ''}")

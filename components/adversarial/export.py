@@ -1,4 +1,4 @@
-"""Files of attacks on one example; and of attacks on one or many the citation and the command that reproduces them."""
+"""Files of attacks on one example, and the citation and command of attacks on one or many examples."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class ExampleExport:
 
 
 def example_html(export: ExampleExport) -> str:
-    """The result as one HTML file: no script, nothing fetched, light and dark."""
+    """Return the result as one HTML file without scripts or external resources, light and dark."""
     results, example = list(export.results), export.state.input
     assert example is not None
     title = export.methods[results[0].provenance.method].title
@@ -106,7 +106,7 @@ def example_html(export: ExampleExport) -> str:
 
 
 def example_svg(export: ExampleExport) -> str:
-    """The maps of a text as SVG, light."""
+    """Return the maps of a text as SVG, in the light theme."""
     rows = [(title, view) for title, view in export.titled_maps if isinstance(view, TokenMap)]
     return maps_svg(
         [(f"{export.title}. {rows[0][0]}", rows[0][1]), *rows[1:]], [*_headlines(export), *export.citation], dark=False
@@ -114,14 +114,14 @@ def example_svg(export: ExampleExport) -> str:
 
 
 def example_png(export: ExampleExport) -> bytes:
-    """The picture and its maps before and after as PNG, light."""
+    """Return the picture and its maps before and after as PNG, in the light theme."""
     assert export.picture is not None
     cards = tuple(PatchCard(title, view, None, "") for title, view in export.titled_maps if isinstance(view, PatchMap))
     return sheet_png(Sheet(export.picture, cards, (export.title, *_headlines(export)), tuple(export.citation)), "light")
 
 
 def example_command(state: AdversarialState) -> str:
-    """The command that reproduces the attack; empty for an input that is in no data set."""
+    """Return the command that reproduces the attack; empty for an input that is not from a data set."""
     index = state.focus.place
     if index is None:
         return ""
@@ -160,7 +160,7 @@ def example_export_area(export: ExampleExport) -> None:
         for result in results:
             _attack_files(kind, name, result)
         if export.picture is None:
-            # Last: its element is as wide as the rest of the line.
+            # Last, because its element takes the rest of the line.
             png_button("PNG", f"{name}.png", partial(example_svg, export), MAPS_HELP, key(kind, "keep.png"))
     citation = citation_html(export.citation[0], export.citation[1:])
     command = example_command(state)
@@ -184,7 +184,7 @@ def _attack_files(kind: str, name: str, result: AttackResult) -> None:
 
 
 def rank_csv(results: Sequence[AttackResult]) -> str:
-    """One row per ranked position and attack."""
+    """Return the ranks as CSV, one row per ranked position and attack."""
     rows = [
         {
             "objective": result.attack["objective"], "position": move.position,
@@ -200,14 +200,14 @@ def rank_csv(results: Sequence[AttackResult]) -> str:
 
 
 def results_json(results: Sequence[AttackResult]) -> str:
-    """A list with one object per attack."""
+    """Return the results as a JSON list with one object per attack."""
     return (
         json.dumps([_result_json(result) for result in results], indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     )
 
 
 def to_npy(values: np.ndarray) -> bytes:
-    """The array as a NumPy file."""
+    """Return the array as a NumPy file."""
     file = io.BytesIO()
     np.save(file, values, allow_pickle=False)
     return file.getvalue()
@@ -229,7 +229,7 @@ def _result_json(result: AttackResult) -> dict[str, object]:
 
 
 def experiment_command(plan: AttackPlan, index: int | None = None) -> str:
-    """The command that reproduces the plan, without default options. `index`: of a single example."""
+    """Return the command that reproduces the plan, without default options. `index`: index of a single example."""
     parts = ["exegesis", "attack", "--models", ",".join(plan.models), "--dataset", plan.dataset]
     parts += ["--methods", ",".join(plan.methods)]
     parts += ["--objective", plan.objectives[0] if len(plan.objectives) == 1 else "both"]

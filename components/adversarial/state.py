@@ -45,7 +45,7 @@ DEFAULT_STEPS = 100
 """Enough to change most maps, at a fifth of the thesis's 500 steps."""
 EPSILON_TEXTS = {PLACES[0]: "2", PIXELS: "8/255"}
 SettingTexts = dict[str, str]
-"""Non-default settings as texts."""
+"""Non-default settings as strings."""
 METHOD = "gradient_x_input"
 CHOICES = (BOTH, *OBJECTIVES)
 OTHERS = {"text": ("gradient_l2", "attention_rollout", "occlusion"), "image": ("gradient_l2", "attention_rollout")}
@@ -55,7 +55,7 @@ PATH = "integrated_gradients"
 MANY_METHODS = ("gradient_l2",)
 MANY_OTHERS = ("gradient_x_input", "attention_rollout")
 EXAMPLES, MOST_EXAMPLES = 50, 1000
-"""The default number of examples, whose results are shipped (`engine.shipped.make`), and the largest."""
+"""The default number of examples, for which results are shipped (`engine.shipped.make`), and the largest number."""
 SCALES = {"own": "Own", "one": "Shared"}
 """Color scales of the maps before and after."""
 MEASURES = ("rank_change", "top_k_sum_change_normalised", "top_k_sum_change", "probability_change",
@@ -66,31 +66,31 @@ WHICH = {"all": "All", "right": "Predicted right", "wrong": "Predicted wrong"}
 
 
 LINK_FIELDS = (*NAMES, "other", "on", "attacked", "bar", "asked")
-"""The names in a link besides those of the state."""
+"""Names of fields in a link that are not fields of the state."""
 
 
 def default_settings(kind: str) -> dict[str, object]:
-    """Initial values of the controls; `epsilon` is a text, since it may be a fraction or empty."""
+    """Return the initial values of the controls; `epsilon` is a string, because it may be a fraction or empty."""
     plain = dataclasses.asdict(AttackParams(place=DEFAULT_PLACE[kind], steps=DEFAULT_STEPS))
     return {name: "" if name == "epsilon" else plain[name] for name in NAMES}
 
 
 def settings_as_text(kind: str, widgets: Mapping[str, object]) -> SettingTexts:
-    """The settings that differ from their defaults."""
+    """Return the settings that differ from their defaults, as strings."""
     start = default_settings(kind)
     values = {name: value.strip() if isinstance(value, str) else value for name, value in widgets.items()}
     return {name: _as_text(values[name]) for name in NAMES if name in values and values[name] != start[name]}
 
 
 def widget_settings(kind: str, strength: SettingTexts) -> dict[str, object]:
-    """Values of the controls, from valid texts (`read_settings`)."""
+    """Return the values of the controls for valid settings (`read_settings`)."""
     params = parse_settings(kind, strength)
     values = {**default_settings(kind), **{name: getattr(params, name) for name in strength}}
     return values | {"epsilon": strength.get("epsilon", "")}
 
 
 def parse_settings(kind: str, strength: SettingTexts, objective: str | None = None) -> AttackParams:
-    """The parameters of the attack. Errors: a value that is not allowed."""
+    """Return the parameters of the attack. Errors: a value that is not allowed."""
     values: dict[str, object] = {"place": DEFAULT_PLACE[kind], "steps": DEFAULT_STEPS, **strength}
     values |= {"epsilon": parse_fraction("epsilon", strength["epsilon"])} if "epsilon" in strength else {}
     values |= {"objective": objective} if objective else {}
@@ -99,13 +99,13 @@ def parse_settings(kind: str, strength: SettingTexts, objective: str | None = No
 
 
 def engine_settings(params: AttackParams) -> dict[str, Plain]:
-    """The settings as `exegesis attack` passes them, so that both share cached results."""
+    """Return the settings as `exegesis attack` passes them, so that both share cached results."""
     plain = {name: getattr(params, name) for name in NAMES}
     return {name: value for name, value in plain.items() if name != "epsilon" or value is not None}
 
 
 def read_settings(kind: str, last: Mapping[str, str], errors: list[str]) -> SettingTexts:
-    """The settings of a link; a value that is not allowed adds an error and is replaced by its default."""
+    """Return the settings of a link. A value that is not allowed adds an error and is replaced by its default."""
     settings: SettingTexts = {}
     for name in NAMES:
         if name in last:
@@ -123,11 +123,12 @@ def _as_text(value: object) -> str:
 
 @dataclass(frozen=True)
 class ManyExamples:
-    """Attacks on many examples. `models`: empty for the model of the single attack.
+    """Settings of attacks on many examples.
 
-    `which`: the included examples, by whether the model was right before. `picked`: a bar, as model, method and
-    objective. `transfer`: other methods measured on the attacked inputs. `of`: show all methods after attacks on this
-    one; empty for each attacked method after its own attacks.
+    `models`: empty for the model of the single attack. `which`: the included examples, by whether the model was right
+    before the attack. `picked`: the selected bar, as model, method and objective. `transfer`: other methods measured on
+    the attacked inputs. `of`: the method after whose attacks all methods are shown; empty to show each attacked method
+    after its own attacks.
     """
 
     models: tuple[str, ...] = ()
@@ -142,10 +143,11 @@ class ManyExamples:
 
 @dataclass(frozen=True, kw_only=True)
 class AdversarialState:
-    """State of the page. `objective`: one, or both. `strength`: non-default settings.
+    """State of the Adversarial page.
 
-    `others`: other methods shown for the attacked input. `points`: points on the path of integrated gradients; `start`:
-    its baseline, empty for the default.
+    `objective`: one objective, or both. `strength`: non-default settings. `others`: other methods shown for the
+    attacked input. `points`: points on the path of integrated gradients. `start`: baseline of that path, empty for the
+    default.
     """
 
     kind: str
@@ -185,7 +187,7 @@ class AdversarialState:
         return AttackRequest(self.focus.model, self.method, self.input, attack, params, self.seed)
 
     def plan(self) -> AttackPlan:
-        """The plan of attacks on many examples, the same as that of `exegesis attack`."""
+        """Return the plan of attacks on many examples, which equals that of `exegesis attack`."""
         return AttackPlan(
             models=self.many.models or (self.focus.model,),
             dataset=self.focus.data,
@@ -203,7 +205,7 @@ class AdversarialState:
 def read_state(
     kind: str, query: Query, models: list[str], methods: Mapping[str, Explainer], opened: Opened
 ) -> tuple[AdversarialState, list[str]]:
-    """The state of a link to an input of that kind, and its errors."""
+    """Return the state of a link to an input of the given kind, and its errors."""
     errors: list[str] = []
     last = last_values(query)
     focus = choices.CHOICES[kind].from_link(last, models, opened, errors)
@@ -236,7 +238,7 @@ def write(state: AdversarialState) -> Query:
 def _method(
     last: Mapping[str, str], attackable: Mapping[str, Explainer], methods: Mapping[str, Explainer], errors: list[str]
 ) -> str:
-    """The attacked method of a link; the engine's error for one that cannot be attacked."""
+    """Return the attacked method of a link. If it cannot be attacked, add an error and return the default."""
     method = last.get("method", METHOD)
     if method in attackable:
         return method
@@ -272,7 +274,7 @@ def _many(
 
 
 def state_of_plan(plan: AttackPlan, measure: str) -> AdversarialState:
-    """The state that shows the results of a plan on texts by one measure, with the first text above."""
+    """Return the state that shows the results of a plan on texts by one measure, with the first text above."""
     return AdversarialState(
         kind="text",
         focus=TextFocus(plan.models[0], "", None, 0, plan.dataset),

@@ -1,1 +1,1 @@
-"""The Attention page: heads, their board, what switching them does."""
+"""The Attention page: all attention heads on a board, and the effect of switching heads off."""

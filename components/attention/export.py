@@ -79,18 +79,18 @@ AXES = "layer head query key"
 ABOUT = "Probabilities in half precision, layers and heads from 0; NaN where a query may not attend."
 CONTENT_WIDTH = WIDTH - 2 * EDGE
 MAX_SCORE_SIDE, MAX_CELL_SIDE, MAP_SIDE = 34.0, 26.0, 448.0
-"""Pixels a side of a cell of the score map, of a cell of a matrix, and of a picture under its map."""
+"""Sides in pixels: maximum of a cell of the score map and of a matrix, and that of a picture under its map."""
 MAX_NAME_CELLS = 22
-"""Cells that a token's name takes at most."""
+"""Maximum width of a token's name, in character cells."""
 MIN_LABEL_DISTANCE = 12.0
-"""Pixels between two names at least."""
+"""Smallest distance between two names, in pixels."""
 MATRIX_PIXELS = 900
-"""Pixels of a matrix a side, about: no viewer then has to enlarge it, which some do with a blur."""
+"""Approximate side of a matrix in pixels, so that viewers do not enlarge it, which may blur it."""
 
 
 @dataclass(frozen=True, eq=False)
 class HeadsExport:
-    """Everything that is exported: the page's state, its reading, the score shown (None where there is none)."""
+    """The content of the files: the page's state, its reading, and the score shown (None if there is none)."""
 
     state: AttentionState
     reading: HeadReading
@@ -98,7 +98,7 @@ class HeadsExport:
 
     @property
     def explanation(self) -> Explanation:
-        """Tokens, prediction, provenance."""
+        """The explanation with the tokens, the prediction and the provenance."""
         return self.reading.explanation
 
     @property
@@ -108,12 +108,15 @@ class HeadsExport:
 
     @cached_property
     def selection(self) -> MatrixSelection:
-        """The positions that matrices show; the page reports beside the board where they are others than chosen."""
+        """The positions that matrices show. If they differ from the chosen ones, the page says so next to the board."""
         return select_matrix(self.reading, self.state.board)[0]
 
     @property
     def query(self) -> HeadTableQuery:
-        """The score shown, then those that the reading holds; a costlier one only where it is shown."""
+        """The scores of the table: the score shown, then those of the reading.
+
+        A costlier score is included only if it is shown.
+        """
         options, first = self.state.board, () if self.scores is None else (self.scores.id,)
         names = tuple(dict.fromkeys((*first, *(name for name in DEFAULT_SCORES if name != OFF))))
         if AGREEMENT not in names:
@@ -134,7 +137,10 @@ class HeadsExport:
 
 
 def scores_csv(export: HeadsExport) -> str:
-    """A row a head, a column a score; `scale`: the factor of its output. A score that a head does not have is empty."""
+    """Return the scores as CSV: one row per head, one column per score; a score that a head does not have is empty.
+
+    `scale`: the factor of the head's output.
+    """
     table, scales = export.table, export.state.switched.grid(*export.reading.slope.shape)
     rows = (
         {
@@ -150,7 +156,10 @@ def scores_csv(export: HeadsExport) -> str:
 
 
 def matrix_csv(export: HeadsExport) -> str:
-    """The selected head's matrix: a row a query, a column a key, named as `3 good`. Empty: may not attend."""
+    """Return the selected head's matrix as CSV: queries in rows, keys in columns, named like `3 good`.
+
+    A cell is empty if the query may not attend to the key.
+    """
     selection = export.selection
     names = [position_name(export.explanation, at) for at in range(len(export.explanation.tokens))]
     keys = [names[at] for at in selection.columns]
@@ -167,7 +176,7 @@ def scores_json(export: HeadsExport) -> str:
 
 
 def attention_file(export: HeadsExport) -> bytes:
-    """The attention of all heads as safetensors, by layer, head, query and key, with its provenance."""
+    """Return the attention of all heads as safetensors, by layer, head, query and key, with its provenance."""
     explanation, origin = export.explanation, export.explanation.provenance
     metadata = {
         "about": ABOUT, "axes": AXES, "model": origin.model, "revision": origin.revision,
@@ -182,7 +191,7 @@ def attention_file(export: HeadsExport) -> bytes:
 
 
 def heads_command(export: HeadsExport) -> str:
-    """The command that makes the same scores."""
+    """Return the command that computes the same scores."""
     query = export.query
     against = ["--against", query.against] if query.against else []
     against += [] if query.query is None else ["--query", str(query.query)]
@@ -191,7 +200,7 @@ def heads_command(export: HeadsExport) -> str:
 
 
 def explain_command(export: HeadsExport) -> str:
-    """The command that makes the attribution under the switched heads."""
+    """Return the command that computes the attribution with the switched heads."""
     return _command(export, ["explain", "--method", export.state.method], [], export.state.seed)
 
 
@@ -209,12 +218,12 @@ def _command(export: HeadsExport, name: list[str], options: list[str], seed: int
 
 
 def position_name(explanation: Explanation, position: int) -> str:
-    """A token with its position before it, as the page names it: `3 good`."""
+    """Return a token preceded by its position, as the page names it: `3 good`."""
     return f"{position} {explanation.tokens[position].text}"
 
 
 def references(export: HeadsExport) -> Iterator[str]:
-    """The score shown with its source, and the attribution that it compares with. The caution stands elsewhere."""
+    """Yield the references of the score shown and of the attribution that it is compared with, without the caution."""
     if export.scores is not None:
         yield f"{export.scores.title}: {export.scores.citation.rstrip('.')}."
     if export.query.against:
@@ -223,12 +232,12 @@ def references(export: HeadsExport) -> Iterator[str]:
 
 
 def _number(value: float) -> float | None:
-    """None for NaN."""
+    """Return the value, or None for NaN."""
     return None if np.isnan(value) else float(value)
 
 
 def svg(export: HeadsExport) -> str:
-    """The score of every head, then the selected head in detail, with scales and references; in the light theme."""
+    """Return an SVG of all heads' scores and the selected head, with scales and references, in the light theme."""
     sheet = SvgSheet()
     _title(sheet, f"Attention heads of {export.explanation.provenance.model}", _describe_prediction(export))
     if export.scores is not None:
@@ -240,7 +249,7 @@ def svg(export: HeadsExport) -> str:
 
 
 def html(export: HeadsExport) -> str:
-    """The prediction and the figure as one file, light: no script, nothing fetched."""
+    """Return the prediction and the figure as one HTML file without scripts or external resources, light theme."""
     explanation = export.explanation
     _, _, figure = svg(export).partition("?>\n")
     commands = [heads_command(export), *([explain_command(export)] if export.state.switched else [])]
@@ -284,7 +293,7 @@ def _describe_prediction(export: HeadsExport) -> str:
 
 
 def _score_map(sheet: SvgSheet, export: HeadsExport, scores: HeadScoreMap) -> None:
-    """A row a layer, a column a head; the selected head has a frame."""
+    """Draw the score map: layers in rows, heads in columns, and a frame around the selected head."""
     _title(sheet, f"{scores.title} ({scores.unit})", scores.words)
     (layers, heads), left = scores.values.shape, EDGE + 4 * CELL
     side = min(MAX_SCORE_SIDE, (CONTENT_WIDTH - 4 * CELL) / heads)
@@ -327,7 +336,7 @@ def _frame(x: float, y: float, width: float, height: float, ink: str, stroke: in
 
 
 def _selected_head(sheet: SvgSheet, export: HeadsExport) -> None:
-    """The map over the picture, or the matrix."""
+    """Draw the selected head as a map over the picture or as a matrix."""
     name, options, example = head_name(export.head), export.state.board, export.state.input
     if isinstance(example, Picture) and options.detail == "overlay":
         view = describe_view(export.reading, options)
@@ -368,7 +377,7 @@ def _matrix(sheet: SvgSheet, export: HeadsExport) -> None:
 
 
 def _end(export: HeadsExport, matrix: Float[np.ndarray, "row column"]) -> float:
-    """The end of the color scale: the largest value of the head, or of all heads."""
+    """Return the end of the color scale: the largest value of the head, or of all heads."""
     if export.state.board.scale == "own":
         return float(np.nan_to_num(matrix).max())
     rows, columns = np.ix_(export.selection.rows, export.selection.columns)
@@ -383,7 +392,7 @@ def _label(export: HeadsExport, position: int) -> str:
 
 
 def _names(names: Sequence[str], x: float, y: float, side: float, upwards: bool) -> list[str]:
-    """Labels as far as there is room: down the left edge, or along the top, turned upwards."""
+    """Draw as many labels as fit, down the left edge or, turned upward, along the top."""
     labels = []
     for at in range(0, len(names), math.ceil(MIN_LABEL_DISTANCE / side)):
         middle = (at + 0.5) * side + 4
@@ -395,7 +404,7 @@ def _names(names: Sequence[str], x: float, y: float, side: float, upwards: bool)
 
 
 def _matrix_png(matrix: Float[np.ndarray, "row column"], end: float) -> bytes:
-    """Each cell as a square of pixels in its color; gray where a query may not attend."""
+    """Draw each cell as a square of pixels in its color, gray if the query may not attend to the key."""
     colors = [PALETTES["light"].line, *(color("light", "amount", step) for step in range(STEPS + 1))]
     share = np.nan_to_num(matrix) / end if end > 0 else np.zeros(matrix.shape)
     places = np.where(np.isnan(matrix), 0, 1 + np.rint(STEPS * np.clip(share, 0, 1))).astype(np.uint8)

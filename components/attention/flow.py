@@ -1,6 +1,6 @@
-"""The Flow section: how the attention behind the prediction runs back through the layers to the input.
+"""The Flow section: attention traced back from the prediction through the layers to the input.
 
-A graph of the strongest steps, then each token's or patch's share of the prediction by several settings of the flow.
+A graph of the strongest steps, then each token's or patch's share of the prediction for several settings of the flow.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ MAX_GRAPHS = 16
 
 @dataclass(frozen=True)
 class RolloutSetting:
-    """Parameters of rollout, with the meaning that they have for the method `attention_rollout`."""
+    """Parameters of rollout, with the same meaning as for the method `attention_rollout`."""
 
     residual: float
     start_layer: int = 0
@@ -94,7 +94,7 @@ class RolloutSetting:
 
 @dataclass(frozen=True, eq=False)
 class FlowMap:
-    """The share of each position of the input in the prediction, and a sentence on how it came about."""
+    """Each input position's share of the prediction, and a sentence on how it was computed."""
 
     title: str
     about: str
@@ -102,7 +102,7 @@ class FlowMap:
 
 
 def flow_section(state: AttentionState, reading: HeadReading) -> None:
-    """The section, behind its switch."""
+    """Draw the section, if its switch is on."""
     st.subheader("Flow", anchor=False)
     if not st.toggle("Flow from the input to the prediction", key=key(state.kind, "open.flow"), persist_state=PERSIST):
         return
@@ -132,7 +132,7 @@ def _flow_panel(state: AttentionState, reading: HeadReading) -> None:
 
 @st.cache_resource(max_entries=MAX_GRAPHS, show_spinner="Following the flow …")
 def _graph(name: str, options: FlowOptions, _reading: HeadReading) -> FlowGraph:
-    """The graph of the reading with that key: small, and the same for every session."""
+    """Return the graph of the reading with key `name`. It is small, and the same for every session."""
     flow = attention_flow(_reading, options.kind, options.residual, options.start_layer)
     return build_flow_graph(_reading.explanation, flow, options.start_layer, options.threshold)
 
@@ -162,7 +162,7 @@ def _controls(state: AttentionState, layers: int, threshold: float) -> None:
 
 
 def _threshold_slider(slider: str, chosen: str, threshold: float) -> None:
-    """A slider at the threshold of the drawing, chosen or default; only a choice is remembered."""
+    """Draw a slider at the current threshold, chosen or default. Only a chosen threshold is remembered."""
     st.session_state[slider] = threshold
 
     def choose() -> None:
@@ -186,13 +186,13 @@ def _file_buttons(kind: str, graph: FlowGraph, reading: HeadReading, options: Fl
 
 
 def describe_settings(options: FlowOptions) -> str:
-    """The flow's parameters, to follow its name."""
+    """Describe the flow's parameters, as a suffix of its name."""
     residual = f", residual {options.residual:g}" if options.kind == "rollout" else ""
     return f"{residual}, from layer {options.start_layer}"
 
 
 def describe_rows(reading: HeadReading) -> str:
-    """The positions where the maps are read, and the method of the other pages."""
+    """Describe the positions where the maps start, and how the method on the other pages differs."""
     read = np.flatnonzero(reading.reads)
     if len(read) > 1:
         return SAME_ROWS
@@ -201,7 +201,10 @@ def describe_rows(reading: HeadReading) -> str:
 
 
 def compare_flow_maps(reading: HeadReading, options: FlowOptions) -> tuple[FlowMap, ...]:
-    """Rollout by both papers, then the chosen flow; where that is one of theirs, one that begins later."""
+    """Return the maps of rollout with both papers' settings, then of the chosen flow.
+
+    If the chosen flow is one of the papers', the last map starts at a later layer instead.
+    """
     mean, layers = mean_over_heads(reading.attention, reading.scales), len(reading.attention)
     chosen = RolloutSetting(options.residual, options.start_layer) if options.kind == "rollout" else None
     rollouts = [
@@ -216,7 +219,7 @@ def compare_flow_maps(reading: HeadReading, options: FlowOptions) -> tuple[FlowM
 
 
 def compared_settings(chosen: RolloutSetting | None, layers: int) -> tuple[RolloutSetting, ...]:
-    """The settings of both papers and one to compare. `chosen`: None where the flow is no rollout."""
+    """Return the settings of both papers and one to compare. `chosen`: None if the flow is not rollout."""
     papers = (RolloutSetting(THESIS), RolloutSetting(HALF))
     if chosen is None:
         return papers
@@ -233,7 +236,7 @@ def setting_title(setting: RolloutSetting, chosen: bool) -> str:
 
 
 def describe_setting(setting: RolloutSetting, layers: int) -> str:
-    """The effect of a setting, in a sentence or two."""
+    """Describe the effect of a setting in a sentence or two."""
     if setting.start_layer:
         return f"Only {describe_layers(setting.start_layer, layers)}. {LATER}"
     share = f"{100 * setting.residual:.0f}%"
@@ -243,7 +246,7 @@ def describe_setting(setting: RolloutSetting, layers: int) -> str:
 
 
 def describe_layers(start_layer: int, layers: int) -> str:
-    """The layers that count: layers 3 to 5 count, layer 5 counts."""
+    """Describe the layers that count, such as “layers 3 to 5 count” or “layer 5 counts”."""
     last = layers - 1
     return f"layer {last} counts" if start_layer == last else f"layers {start_layer} to {last} count"
 
@@ -255,7 +258,7 @@ def _gradient_map(reading: HeadReading, start_layer: int) -> FlowMap:
 
 
 def flow_maps_html(maps: tuple[FlowMap, ...], reading: HeadReading, example: Input) -> str:
-    """The maps beside each other. Every name is escaped."""
+    """HTML of the maps side by side. All names are escaped."""
     return f'<div class="xg xg-flow-maps">{"".join(_map_card(one, reading, example) for one in maps)}</div>'
 
 

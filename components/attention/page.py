@@ -111,10 +111,10 @@ ALL_HELP = (
 
 
 def attention_panel(state: AttentionState, options: DeltaGenerator | None) -> None:
-    """Everything below the choice of model and input. `options`: takes the rare controls if given."""
+    """Draw everything below the choice of model and input. `options`: container for rarely used controls, if open."""
     if missing := describe_missing_input(state):
         st.info(missing)
-    if missing or state.input is None:  # the controls of pictures have said why there is none
+    if missing or state.input is None:  # the picture controls already say why there is none
         return
     target, probe = key(state.kind, "target"), replace(state.request(PROBE), target=None)
     place = None if options is None else options.container()
@@ -142,14 +142,14 @@ def attention_panel(state: AttentionState, options: DeltaGenerator | None) -> No
     agreement_section(state, reading, scores)
     switch_section(state, reading, scores)
     flow_section(state, reading)
-    # After them, so that nobody waits for the page: a slow score is computed in its place above the board.
+    # Last, so that the page does not wait: a slow score is computed in its place above the board.
     if pending and await_scores(state, reading, place) is not None:
         st.rerun()
-    export_section(state, reading, scores)  # files never lack the score that is still to come
+    export_section(state, reading, scores)  # files never lack a score that is still pending
 
 
 def describe_missing_input(state: AttentionState) -> str:
-    """The next step where there is no model or no text."""
+    """Return the next step if there is no model or no text; else an empty string."""
     if not state.model:
         return "Pick a model above, or type the folder of a checkpoint or a hub ID."
     if not isinstance(state.input, Example):
@@ -164,14 +164,14 @@ def describe_missing_input(state: AttentionState) -> str:
 def _fit_to_cached_prediction(state: AttentionState, probe: Request) -> None:
     try:
         prediction = explain(probe).prediction if is_cached(probe) else None
-    except ExegesisError:  # the prediction's place has said why
+    except ExegesisError:  # the prediction area already says why
         return
     if prediction is not None:
         fit_to_classes(state, prediction)
 
 
 def board_panel(state: AttentionState, reading: HeadReading, scores: HeadScoreMap | None) -> None:
-    """The board over the picture as the model sees it. `scores`: None where there are none."""
+    """Draw the board; for a picture, over the picture as the model sees it. `scores`: None if there are none."""
     if isinstance(state.input, Picture):
         use_picture_styles()
         st.html(picture_style(read_view(state.model).transform(state.input.pixels)))
@@ -187,9 +187,9 @@ def board_panel(state: AttentionState, reading: HeadReading, scores: HeadScoreMa
 
 
 def _view_controls(kind: str, reading: HeadReading) -> None:
-    """The map of each head, the detail, and what is drawn of them."""
+    """Draw the controls for the map of each head, the detail, and the visible heads."""
     layers, heads = reading.slope.shape
-    # Words with a closed form only: a token's text may hold Markdown.
+    # Only fixed words, because a token's text may contain Markdown.
     read = "their mean" if (reading.reads > 0).sum() > 1 else f"position {reading.reads.argmax()}"
     st.segmented_control(
         "Map of each head", VIEWS[kind], key=key(kind, f"{BOARD_KEYS}view"), required=True,
@@ -227,7 +227,7 @@ def _view_controls(kind: str, reading: HeadReading) -> None:
 
 
 def export_section(state: AttentionState, reading: HeadReading, scores: HeadScoreMap | None) -> None:
-    """Files to download and the citation. A file is built when its button is pressed, not before."""
+    """Draw the download buttons and the citation. A file is built only when its button is pressed."""
     export, kind = HeadsExport(state, reading, scores), state.kind
     lines = LINES_HELP * (state.board.detail == "lines")
 
@@ -243,13 +243,13 @@ def export_section(state: AttentionState, reading: HeadReading, scores: HeadScor
         megabytes = reading.attention.size * 2 / 1e6
         button("All attention", ALL_FILE, "application/octet-stream", attention_file, ALL_HELP.format(megabytes))
         input_button(state.focus, key(kind, "keep.input"))
-        # Last: its element is as wide as the rest of the line.
+        # Last, because its element takes the rest of the line.
         png_button("PNG", PNG_FILE, partial(svg, export), PNG_HELP + lines, key=key(kind, "keep.PNG"))
     citation_box(cite_html(export), _commands(export), key(kind, "keep.cite"))
 
 
 def _commands(export: HeadsExport) -> list[tuple[str, str]]:
-    """The command for the scores, and that for the attribution under the switched heads where there are any."""
+    """Return the command for the scores and, if heads are switched, the command for the attribution."""
     commands = [(how_to_repeat(export.state.focus), heads_command(export))]
     if export.state.switched:
         commands.append(("This command computes the attribution with the same head changes:", explain_command(export)))

@@ -1,4 +1,4 @@
-"""Readings and scores of all heads as the page gets them: from memory, from the cache, or computed with progress."""
+"""Readings and scores of all heads, from memory, from the cache, or computed with progress."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ from engine.result import Explanation
 from engine.store import result_store
 
 MAX_READINGS = 3
-"""Readings in memory: one of a long text has some 100 MB, and a page draws the same one again and again."""
+"""Maximum number of readings in memory. One of a long text takes about 100 MB, and a page draws it repeatedly."""
 CAUTION = (
     "Attention shows where a head reads from, not what the prediction depends on (Jain and Wallace, 2019; Wiegreffe "
     "and Pinter, 2019). The test here: does a head's map rank the {units} as an attribution of this {kind} does?"
 )
 MIN_FEATURES = 2
-"""Features below which there is no order."""
+"""Smallest number of features that can be ranked."""
 MAX_LIMITS = 64
 CLOSE = 0.9
-"""The share of the largest score from which on another head is called close to it."""
+"""Share of the largest score from which another head is called close to it."""
 
 
 class ReadingMemory:
@@ -80,12 +80,12 @@ class ReadingMemory:
 
 @st.cache_resource(show_spinner=False)
 def reading_memory() -> ReadingMemory:
-    """The one memory of the server."""
+    """Return the memory that all sessions share."""
     return ReadingMemory()
 
 
 def await_reading(state: AttentionState) -> HeadReading | None:
-    """The reading of the page's input; None after a message where there is none."""
+    """Return the reading of the page's input; None after a message if there is none."""
     request = state.request(PROBE)
     return run_with_progress(
         st.empty(), lambda: reading_key(request), "Reading the heads", "Stopped before the heads were read.",
@@ -94,7 +94,7 @@ def await_reading(state: AttentionState) -> HeadReading | None:
 
 
 def load_reading(request: Request, tick: Tick) -> HeadReading:
-    """The reading, computed where it is missing; `Cancelled` if the person stopped it. `tick` gets the progress."""
+    """Return the reading, computed if missing. `tick` gets the progress. Errors: `Cancelled` if the user stops it."""
     key = reading_key(request)
     reading = reading_memory().get(key)
     if reading is None:
@@ -104,9 +104,9 @@ def load_reading(request: Request, tick: Tick) -> HeadReading:
 
 
 def await_scores(state: AttentionState, reading: HeadReading, place: DeltaGenerator) -> HeadScoreMap | None:
-    """The chosen score of every head; None after a message in `place`, an empty element, where there is none.
+    """Return the chosen score of every head; None after a message in `place`, an empty element, if there is none.
 
-    Scores that are not read from the attention are computed here, with their progress in `place`.
+    Scores that are not part of the reading are computed here, with their progress in `place`.
     """
     if state.board.score == AGREEMENT:
         attribution = await_attribution(state, place)
@@ -133,7 +133,7 @@ def is_pending(state: AttentionState) -> bool:
 
 
 def await_ablation(state: AttentionState, place: DeltaGenerator) -> HeadAblation | None:
-    """The model's predictions with each head switched off in turn."""
+    """Return the predictions with each head switched off in turn; None after a message if there are none."""
     request = state.request(PROBE)
 
     def work(tick: Tick) -> HeadAblation:
@@ -144,7 +144,7 @@ def await_ablation(state: AttentionState, place: DeltaGenerator) -> HeadAblation
 
 
 def await_attribution(state: AttentionState, place: DeltaGenerator) -> Explanation | None:
-    """The attribution that maps of heads are compared with: of the same input, class and switched heads."""
+    """Return the attribution that head maps are compared with, of the same input, class and switched heads."""
     request = state.request(state.board.against)
     title = explainer(request.method, state.kind).title
     return run_with_progress(
@@ -153,7 +153,7 @@ def await_attribution(state: AttentionState, place: DeltaGenerator) -> Explanati
 
 
 def ablation_score_map(ablation: HeadAblation, regression: bool) -> HeadScoreMap:
-    """The fall of the prediction without each head; positive where the head speaks for the class."""
+    """Return the drop in the prediction without each head; positive if the head supports the class."""
     if regression:
         return _build_score_map(OFF, ablation.fall, unit="score")
     flips = int(ablation.flipped.sum())
@@ -162,7 +162,7 @@ def ablation_score_map(ablation: HeadAblation, regression: bool) -> HeadScoreMap
 
 
 def agreement_score_map(reading: HeadReading, attribution: Explanation, options: BoardOptions) -> HeadScoreMap:
-    """The rank agreement of each head's map, as the board draws it, with an attribution."""
+    """Return the rank agreement of each head's map, as the board draws it, with an attribution."""
     title, units = method_title(attribution), plural(unit_noun(attribution))
     return HeadScoreMap(
         AGREEMENT,
@@ -183,7 +183,10 @@ def _build_score_map(id: str, values: PerHead, more: str = "", unit: str | None 
 
 
 def answer_html(scores: HeadScoreMap, options: BoardOptions, reading: HeadReading, example: Input) -> str:
-    """One sentence: which visible head has the largest score, and how it compares with the others. Escaped."""
+    """HTML that says which visible head has the largest score, and how it compares with the others.
+
+    All names are escaped.
+    """
     layers, heads = reading.slope.shape
     rows, columns = visible_numbers(options.layers, layers), visible_numbers(options.heads, heads)
     values = scores.values[np.ix_(rows, columns)]
@@ -209,7 +212,7 @@ def answer_html(scores: HeadScoreMap, options: BoardOptions, reading: HeadReadin
 
 
 def _close_seconds(scores: HeadScoreMap, rows: list[int], columns: list[int], first: Head) -> str:
-    """The heads that are nearly as strong as the first, so that it is not read as the only one."""
+    """Describe the heads that are nearly as strong as the first, so that it is not read as the only one."""
     least = CLOSE * abs(float(scores.values[first]))
     close = [(row, column) for row in rows for column in columns if abs(scores.values[row, column]) >= least]
     others = [head for head in close if head != first]
@@ -220,7 +223,7 @@ def _close_seconds(scores: HeadScoreMap, rows: list[int], columns: list[int], fi
 
 
 def _compare_with_median(largest: float, sizes: Float[np.ndarray, "head"], is_signed: bool) -> str:
-    """How the largest score compares with the median over heads; by their sizes where scores have a sign."""
+    """Compare the largest score with the median over heads, by absolute value if scores are signed."""
     median = float(np.median(sizes))
     of = f"{'median size' if is_signed else 'median'} of {count(len(sizes), 'head')}"
     if len(sizes) == 1:
@@ -240,10 +243,10 @@ def unit_noun(explanation: Explanation) -> str:
 
 @dataclass(frozen=True, eq=False)
 class HeadAgreement:
-    """Every head's map compared with one attribution.
+    """The agreement of every head's map with one attribution.
 
-    `view`: a noun phrase for the maps. `rho`: NaN where a map is flat; `limit`: that of `rho_limit`, None where no rho
-    differs from chance.
+    `view`: a noun phrase for the maps. `rho`: NaN if a map is constant. `limit`: result of `rho_limit`, None if no rho
+    can differ from chance.
     """
 
     title: str
@@ -254,7 +257,7 @@ class HeadAgreement:
     limit: float | None
 
     def agrees(self, head: Head) -> bool:
-        """Whether the head's map is in the same order beyond chance."""
+        """Whether the head's map has the same order as the attribution, significantly more than by chance."""
         return self.limit is not None and bool(self.rho[head] > self.limit)
 
     @property
@@ -272,7 +275,7 @@ class HeadAgreement:
 
 
 def agreement_section(state: AttentionState, reading: HeadReading, scores: HeadScoreMap | None) -> None:
-    """The caution about attention, and the agreement of the heads with an attribution, computed on request."""
+    """Draw the caution about attention, and the agreement of the heads with an attribution, computed on request."""
     st.subheader("Is attention an explanation here?", anchor=False)
     unit, kind = unit_noun(reading.explanation), CHOICES[state.kind].noun
     st.html(f'<div class="xg"><p class="xg-small">{CAUTION.format(units=plural(unit), kind=kind)}</p></div>')
@@ -289,7 +292,7 @@ def agreement_section(state: AttentionState, reading: HeadReading, scores: HeadS
         help="The attribution explains the same input and class, with the same head changes. Its absolute scores are "
         "compared, because attention has no sign.",
     )
-    if scores is None and state.board.score == AGREEMENT:  # it stands above the board why there is none
+    if scores is None and state.board.score == AGREEMENT:  # the reason is shown above the board
         return
     place = st.empty()
     if not _is_wanted(state):
@@ -302,7 +305,7 @@ def agreement_section(state: AttentionState, reading: HeadReading, scores: HeadS
 
 
 def measure_agreement(state: AttentionState, reading: HeadReading, attribution: Explanation) -> HeadAgreement:
-    """Each head's map, as the board draws it, compared with the attribution."""
+    """Compare each head's map, as the board draws it, with the attribution."""
     options, maps, scores = state.board, feature_maps(reading, state.board), attribution.scores[attribution.features]
     visible = ~np.isnan(maps).any((0, 1))  # a causal model's query does not attend to later positions
     n = int(visible.sum())
@@ -326,12 +329,12 @@ def _limit(
     _scores: Float[np.ndarray, "feature"],
     _grid: tuple[int, int] | None,
 ) -> float | None:
-    """`name` determines the other arguments."""
+    """Return `rho_limit`; `name` determines the other arguments in the cache."""
     return rho_limit(_maps, _scores, _grid)
 
 
 def agreement_html(agreement: HeadAgreement, head: Head, kind: str) -> str:
-    """The numbers, then their meaning for one head. Every name is escaped."""
+    """HTML of the agreement and of its meaning for one head. All names are escaped."""
     if np.isnan(agreement.rho).all():
         lines = [f"Nothing to rank: all scores of {escape(agreement.title)}, or of each head's map, are equal."]
     else:
@@ -383,7 +386,7 @@ def _describe_verdict(agreement: HeadAgreement, head: Head, kind: str) -> str:
 
 
 def _is_wanted(state: AttentionState) -> bool:
-    """Whether the attribution is there, costs little, or was requested."""
+    """Whether the attribution is cached, cheap, requested, or needed by the board."""
     request = state.request(state.board.against)
     try:
         return (
@@ -393,7 +396,7 @@ def _is_wanted(state: AttentionState) -> bool:
             or explainer(request.method, state.kind).cheap
         )
     except ExegesisError:
-        return True  # its sentence stands where the numbers would
+        return True  # its message is shown in place of the values
 
 
 def _compare_button(state: AttentionState, place: DeltaGenerator) -> None:

@@ -42,9 +42,9 @@ from engine.result import Prediction
 
 METHOD = "gradient_x_input"
 INPUT_FIELDS = ("query",)
-"""Fields of a link that belong to one input and to no other."""
+"""Fields of a link that apply to one input only."""
 MODEL_FIELDS = ("head", "alone", "layers", "heads", "switched", "start_layer", "target")
-"""Fields that belong to one model and to no other."""
+"""Fields of a link that apply to one model only."""
 SCALED_HEAD_PATTERN = re.compile(r"(\d{1,4})\.(\d{1,4})x(\d(?:\.\d{1,3})?)")
 BOARD_KEYS, FLOW_KEYS = "look.", "flow."
 """Prefixes of the names of controls."""
@@ -53,7 +53,7 @@ KIND, chosen_kind, kind_switch, key = SESSIONS.switched, SESSIONS.chosen, SESSIO
 
 
 def read_switched(given: Sequence[str], problems: list[str]) -> HeadScales:
-    """Heads switched off or scaled in a link: `3.7x0,2.1x0.5`."""
+    """Read the heads switched off or scaled in a link: `3.7x0,2.1x0.5`."""
     parts = [part for part in given[-1].split(",") if part] if given else []
     matches = [SCALED_HEAD_PATTERN.fullmatch(part) for part in parts]
     try:
@@ -68,13 +68,16 @@ def read_switched(given: Sequence[str], problems: list[str]) -> HeadScales:
 
 
 def write_switched(scales: HeadScales) -> str:
-    """Heads switched off or scaled as a value of a link."""
+    """Write the heads switched off or scaled as a value of a link."""
     return ",".join(f"{layer}.{head}x{scale:g}" for layer, head, scale in scales.scales)
 
 
 @dataclass(frozen=True)
 class FlowOptions:
-    """`threshold`: the least share of the prediction that an edge carries, None for one that reads well."""
+    """Options of the flow.
+
+    `threshold`: smallest share of the prediction that a step carries to be drawn, None for a readable default.
+    """
 
     kind: str = option(FLOW_KINDS[0], choices=FLOW_KINDS, link="flow")
     residual: float = option(RESIDUAL, low=0, high=1, digits=4, fallback=USUAL)
@@ -87,7 +90,10 @@ DEFAULT_FLOW = FlowOptions()
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionState:
-    """`method`: its map is drawn with and without the switched heads. `opened`: the sections that are open."""
+    """State of the Attention page.
+
+    `method`: the method whose map is drawn with and without the switched heads. `opened`: the sections that are open.
+    """
 
     kind: str
     focus: Focus
@@ -105,24 +111,24 @@ class AttentionState:
 
     @property
     def input(self) -> Input | None:
-        """The text or picture; None where there is none to read."""
+        """The text or picture; None if there is none."""
         return self.focus.input
 
     def request(
         self, method: str, params: Mapping[str, Plain] | None = None, heads: HeadScales | None = None
     ) -> Request:
-        """A request to the engine. `heads`: as they are switched on the page, unless others are given."""
+        """Return a request to the engine. `heads`: None for the heads switched on the page. Errors: no picture."""
         if self.input is None:
             raise UsageError("picture: must be chosen. Pick one above.")
         scales = self.switched if heads is None else heads
-        target = None if isinstance(self.input, Prompt) else self.target  # a prompt names its token itself
+        target = None if isinstance(self.input, Prompt) else self.target  # a prompt has its own target token
         return Request(self.model, method, self.input, dict(params or {}), target, self.seed, heads=scales)
 
 
 def read_state(
     kind: str, query: Query, models: list[str], methods: Mapping[str, Explainer], opened: Opened
 ) -> tuple[AttentionState, list[str]]:
-    """The state of a link to an input of that kind, and a sentence for every value in it that is unknown."""
+    """Return the state of a link to an input of the given kind, and a sentence for each unknown value."""
     problems: list[str] = []
     last, choice = last_values(query), CHOICES[kind]
     focus = choice.from_link(last, models, opened, problems)
@@ -136,14 +142,14 @@ def read_state(
 
 
 def write(state: AttentionState) -> Query:
-    """The link that reopens the state: only values that differ from the defaults, and always the kind."""
+    """Return the link that reopens the state: the kind, and values that differ from the defaults."""
     query = {"input": [state.kind]} | CHOICES[state.kind].to_link(state.focus)
     query |= write_record(state.board, default_options(state.kind))
     return query | write_record(state, names=["target", "seed", "switched", "method", "opened", "flow"])
 
 
 def discard_stale(before: AttentionState, now: AttentionState) -> AttentionState:
-    """The state without values that belong to another model or input than it now has."""
+    """Return the state without values that belong to the earlier model or input."""
     board, query = now.board, default_options(now.kind).query
     if now.model != before.model:
         flow = replace(now.flow, start_layer=0)
@@ -155,7 +161,7 @@ def discard_stale(before: AttentionState, now: AttentionState) -> AttentionState
 
 
 def load(kind: str, models: list[str], methods: Mapping[str, Explainer]) -> tuple[AttentionState, Opened, list[str]]:
-    """Fill the widgets that have no value yet. Returns the state of the last link and its problems."""
+    """Fill widgets that have no value. Returns the state of the last link, the open data set and problems."""
     session, choice = SESSIONS[kind], CHOICES[kind]
     link, fresh = session.follow()
     opened = choice.open(link)
@@ -186,54 +192,57 @@ def from_widgets(loaded: AttentionState, opened: Opened) -> AttentionState:
 
 
 def save(state: AttentionState, loaded: AttentionState) -> None:
-    """Remember the state and put it into the address, unless the address has it already."""
+    """Remember the state and write it to the address if it changed."""
     SESSIONS.remember(state, loaded, write)
 
 
 def correct(state: AttentionState, problems: Sequence[str]) -> NoReturn:
-    """Run the page again with this state instead of that of its controls, and report why."""
+    """Rerun the page with this state instead of that of its controls, and report why."""
     session = SESSIONS[state.kind]
     for name, value in _control_values(state).items():
         if session.value(name) != value:
-            # Deleted, and not set: some are drawn already. The next run fills them from the link.
+            # Deleted, not set, because some are already drawn. The next run fills them from the link.
             del st.session_state[session.key(name)]
     session.correct(write(state), problems)
     st.rerun()
 
 
 def lock(kind: str, head: Head | None, alone: bool = False) -> None:
-    """Lock a head until another is chosen; None is the strongest. In a callback, or before the board is drawn."""
+    """Lock a head; None unlocks it, so that the strongest is shown.
+
+    Call it in a callback or before the board is drawn.
+    """
     SESSIONS[kind].put(f"{BOARD_KEYS}head", head)
     SESSIONS[kind].put(f"{BOARD_KEYS}alone", alone)
 
 
 def choose_query(kind: str, query: int | None) -> None:
-    """Draw the attention of this position; None is the one that the model reads."""
+    """Show the attention from this position; None is the position that the model reads."""
     SESSIONS[kind].put(f"{BOARD_KEYS}query", query)
     SESSIONS[kind].put(f"{BOARD_KEYS}view", "query")
 
 
 def switch(kind: str, scales: HeadScales) -> None:
-    """Scale these heads and no others from now on."""
+    """Set the scales of the heads; heads without a scale are restored."""
     SESSIONS[kind].put("switched", write_switched(scales))
 
 
 def fit_to_classes(state: AttentionState, prediction: Prediction) -> None:
-    """Correct a target that is no class of the model to the predicted class."""
+    """Replace a target that is not a class of the model by the predicted class."""
     if target_index(prediction, state.target) is None:
         problem = f"{unknown('target', state.target, prediction.labels)} The predicted class is explained."
         correct(replace(state, target=None), [problem])
 
 
 def fit_to_reading(state: AttentionState, reading: HeadReading) -> None:
-    """Correct a head, layers, position, texts or first layer that are not there to the defaults."""
+    """Replace a head, layers, position, texts or first layer that do not exist by the defaults."""
     fitted, problems = fit_state(state, reading)
     if problems:
         correct(fitted, problems)
 
 
 def fit_state(state: AttentionState, reading: HeadReading) -> tuple[AttentionState, list[str]]:
-    """The state with values that are there, and a sentence for each one that is not."""
+    """Return the state with only values that exist, and a sentence for each one that does not."""
     (layers, heads), problems = reading.slope.shape, describe_missing_heads(state.board, reading)
     head = locked_head(state.board, reading)
     board = replace(
@@ -254,7 +263,7 @@ def fit_state(state: AttentionState, reading: HeadReading) -> tuple[AttentionSta
 
 
 def describe_missing_heads(options: BoardOptions, reading: HeadReading) -> list[str]:
-    """A sentence for each head or layer that the model does not have, with the one that is drawn instead."""
+    """Return a sentence for each head or layer that the model does not have, which says what is shown instead."""
     layers, heads = reading.slope.shape
     size = f"it has layers 0 to {layers - 1} with heads 0 to {heads - 1} each."
     problems = []
@@ -295,7 +304,7 @@ def _control_values(state: AttentionState) -> dict[str, object]:
     return {
         "target": state.target or "",
         "method": state.method,
-        "switched": write_switched(state.switched),  # as text: a reload of the code replaces classes
+        "switched": write_switched(state.switched),  # as a string, because a code reload replaces classes
         **control_values(BOARD_KEYS, state.board),
         **control_values(FLOW_KEYS, state.flow),
         **{f"open.{name}": name in state.opened for name in sections_of(state)},

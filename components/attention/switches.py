@@ -1,6 +1,6 @@
 """Heads switched off or scaled by hand, and the effect on the prediction and on any attribution.
 
-Changes are plain values; a whole layer of one scale is one change. The changed model stands beside the model as it is.
+Changes are plain values; a whole layer with one scale is one change. The changed model is shown next to the original.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ ExplanationPair = tuple[Explanation, Explanation]
 
 @dataclass(frozen=True)
 class HeadChange:
-    """Some heads with one scale: a single head, or all of a layer."""
+    """One scale for a single head, or for all heads of a layer."""
 
     heads: tuple[Head, ...]
     scale: float
@@ -64,12 +64,12 @@ class HeadChange:
 
 
 def head_scale(scales: HeadScales, head: Head) -> float:
-    """The factor of the head's output."""
+    """Return the factor of the head's output."""
     return _scales_by_head(scales).get(head, UNCHANGED)
 
 
 def set_scale(scales: HeadScales, heads: Iterable[Head], scale: float) -> HeadScales:
-    """The scales with these heads replaced; a scale of 1 restores a head."""
+    """Return the scales with those of these heads replaced; a scale of 1 restores a head."""
     return HeadScales.from_mapping({**_scales_by_head(scales), **dict.fromkeys(heads, scale)})
 
 
@@ -84,7 +84,7 @@ def is_off(scales: HeadScales, heads: Iterable[Head]) -> bool:
 
 
 def list_changes(scales: HeadScales, count: int) -> list[HeadChange]:
-    """The changes in the order of the layers; a layer whose `count` heads have one scale is one change."""
+    """Return the changes by layer; a layer whose `count` heads have one scale is one change."""
     changes: list[HeadChange] = []
     by_head = _scales_by_head(scales)
     for layer in sorted({layer for layer, _ in by_head}):
@@ -98,7 +98,7 @@ def list_changes(scales: HeadScales, count: int) -> list[HeadChange]:
 
 
 def describe_change(change: HeadChange) -> str:
-    """3.7 off, layer 2 × 0.5."""
+    """Describe a change, such as “3.7 off” or “layer 2 × 0.5”."""
     return f"{change.name} off" if change.scale == SWITCHED_OFF else f"{change.name} × {change.scale:g}"
 
 
@@ -107,7 +107,7 @@ def _scales_by_head(scales: HeadScales) -> dict[Head, float]:
 
 
 def switch_section(state: AttentionState, reading: HeadReading, scores: HeadScoreMap | None = None) -> None:
-    """The changed heads and, once there are some, the model with and without the changes."""
+    """Draw the changed heads and, if there are any, the model with and without the changes."""
     st.subheader("Switch heads", anchor=False)
     opened = st.toggle(
         "Switch heads off, or scale them", key=key(state.kind, "open.switch"), persist_state=PERSIST,
@@ -128,13 +128,13 @@ def switch_section(state: AttentionState, reading: HeadReading, scores: HeadScor
 
 
 def restore_button(state: AttentionState) -> None:
-    """Restore every head: also where a link changes heads that the model does not have."""
+    """Draw a button that restores every head, including those of a link that the model does not have."""
     if state.switched:
         st.button("Restore all heads", key=key(state.kind, "restore"), on_click=switch, args=(state.kind, PLAIN))
 
 
 def _head_controls(state: AttentionState, head: Head, count: int) -> None:
-    """The scale of the selected head, as a slider and as a switch, and the switch of its layer."""
+    """Draw the scale of the selected head, as a slider and as a switch, and the switch of its layer."""
     name, layer = key(state.kind, f"scale.{head_name(head)}"), layer_heads(head[0], count)
     st.session_state[name] = head_scale(state.switched, head)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=key(state.kind, "switching")):
@@ -163,13 +163,13 @@ def _apply_slider(state: AttentionState, head: Head, name: str) -> None:
 
 
 def _apply_scales(state: AttentionState, selected: Head, scales: HeadScales) -> None:
-    """The selected head stays selected, also where the change makes another the strongest."""
+    """Apply the scales. The selected head stays selected, even if the change makes another the strongest."""
     switch(state.kind, scales)
     lock(state.kind, selected, alone=state.board.alone and state.board.head == selected)
 
 
 def _change_list(state: AttentionState, count: int) -> None:
-    """A button for each change that takes it back, and one for all of them."""
+    """Draw a button for each change that reverts it, and one for all changes."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key=key(state.kind, "changed")):
         st.caption("Changed heads (click to restore):", width="content")
         for change in list_changes(state.switched, count):
@@ -183,7 +183,7 @@ def _change_list(state: AttentionState, count: int) -> None:
 
 
 def _comparison(state: AttentionState) -> None:
-    """Both predictions, and one method's map of both, of the class that is explained without the changes."""
+    """Draw both predictions and one method's map of both, for the class explained in the original model."""
     use_sheet("questions")
     probes = _explain_both(state, PROBE, "the prediction", st.empty())
     if probes is None:
@@ -206,7 +206,7 @@ def _comparison(state: AttentionState) -> None:
 
 
 def _explain_both(state: AttentionState, method: str, name: str, place: DeltaGenerator) -> ExplanationPair | None:
-    """The method's explanation of the model as it is and as it is changed; None after a message where there is none."""
+    """Explain the original and the changed model with the method; None after a message if there is no explanation."""
 
     def explain_side(heads: HeadScales, target: int | str | None, side: str) -> Explanation | None:
         request = replace(state.request(method, heads=heads), target=target)
@@ -234,10 +234,10 @@ def _method_control(state: AttentionState, methods: Mapping[str, Explainer]) -> 
 def _picture_cards(
     state: AttentionState, picture: Picture, method: Explainer, maps: ExplanationPair, elsewhere: Sequence[str]
 ) -> None:
-    """The picture beside both maps, which have one scale. `elsewhere`: notes that stand elsewhere on the page."""
+    """Draw the picture next to both maps, on one scale. `elsewhere`: notes shown elsewhere on the page."""
     use_picture_styles()
     name, grid = key(state.kind, "pins"), maps[0].grid
-    if grid is not None:  # hovering and keys tell the numbers of both maps
+    if grid is not None:  # hovering and keys show the values of both maps
         draw_patch_picker(grid, tuple(st.session_state.get(name, ())), key(state.kind, "pick"), partial(_pin, name))
     end = max(extent(method, one) for one in maps)
     with st.container(gap=None, key=CARDS_KEY):
@@ -254,7 +254,7 @@ def _pin(name: str, pins: Pins) -> None:
 
 
 def how_to_read_html(explanation: Explanation, example: Input) -> str:
-    """The meaning of the two maps, in words."""
+    """HTML that explains the two maps."""
     return (
         f'<div class="xg"><p class="xg-small">Both maps explain {same_html(explanation, example)}, on one scale. '
         "ρ is the rank correlation of their scores: +1 is the same order, 0 is no relation.</p></div>"
@@ -262,7 +262,7 @@ def how_to_read_html(explanation: Explanation, example: Input) -> str:
 
 
 def describe_map_agreement(before: Explanation, after: Explanation) -> str:
-    """The rank correlation of the two maps, or why there is none."""
+    """Describe the rank correlation of the two maps, or why it is undefined."""
     rho = spearman(*(one.scores[one.features] for one in (before, after)))
     patches = count(len(before.features), "score")
     if rho is None:

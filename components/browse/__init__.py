@@ -1,1 +1,1 @@
-"""Lists of a data set's examples, texts or pictures: their rows, filters, stored results, and how one walks them."""
+"""Lists of a data set's texts or pictures: their rows, filters, stored results, and navigation."""

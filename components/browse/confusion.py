@@ -1,4 +1,4 @@
-"""The confusion matrix of a list of examples: counts by true and predicted class, a click on which filters the list."""
+"""The confusion matrix of a list of examples: counts by true and predicted class. Clicking a count filters the list."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engine.lazy import pandas
 from engine.table_io import escape_cell, to_csv
 
 MOST_CLASSES = 50
-"""A larger matrix is not drawn."""
+"""Maximum number of classes on a side; a larger matrix is not drawn."""
 MOST_IN_VIEW = 12
 TITLE = "Confusion matrix"
 TRUE = "True class"
@@ -28,7 +28,7 @@ HELP = "True classes in rows, predicted classes in columns. Click on a count to 
 ACCENT = "31, 95, 153"
 """Red, green and blue of the shade behind a count."""
 STRONGEST = 0.45
-"""Opacity of the shade where all examples of a class are: text is readable on it in both themes."""
+"""Opacity of the shade of a cell with all examples of a class. Text on it is readable in both themes."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class ConfusionMatrix:
     """Counts of examples whose prediction is known to be right or wrong.
 
     `labels`: the true classes that occur, in the order of the data set. `predicted`: the model's classes that are
-    predicted or match one of these, in its order. `correct`: the place of each true class in `predicted`.
+    predicted or match one of these, in the order of the model. `correct`: index in `predicted` of each true class.
     """
 
     labels: tuple[str, ...]
@@ -46,13 +46,13 @@ class ConfusionMatrix:
 
     @property
     def recall(self) -> list[float]:
-        """The share of each true class that is predicted as it: 0 to 1."""
+        """The share of each true class that is predicted correctly, from 0 to 1."""
         totals = self.counts.sum(axis=1)
         return [int(self.counts[row, place]) / int(totals[row]) for row, place in enumerate(self.correct)]
 
     @property
     def precision(self) -> list[float | None]:
-        """The share of each predicted class that is of it: 0 to 1; None where it is never predicted."""
+        """The share of each predicted class that is correct, from 0 to 1; None if it is never predicted."""
         totals = self.counts.sum(axis=0)
         right = np.zeros(len(self.predicted), dtype=np.int64)
         for row, place in enumerate(self.correct):
@@ -60,7 +60,7 @@ class ConfusionMatrix:
         return [int(hits) / int(total) if total else None for hits, total in zip(right, totals, strict=True)]
 
     def rows(self) -> list[dict[str, str | int]]:
-        """The counts as rows of a table, one a cell."""
+        """Return the counts as rows of a table, one per cell."""
         return [
             {"label": label, "predicted": name, "count": int(self.counts[row, place])}
             for row, label in enumerate(self.labels)
@@ -69,7 +69,7 @@ class ConfusionMatrix:
 
 
 def confusion_matrix(table: ExampleTable) -> ConfusionMatrix | None:
-    """The matrix of the examples that are judged; None where none is, or there are too many classes."""
+    """Return the matrix of the judged examples; None if there are none, or too many classes."""
     judged = [(str(row.label), str(row.predicted)) for row in table.rows if row.right is not None]
     if not judged or not table.matches:
         return None
@@ -87,7 +87,7 @@ def confusion_matrix(table: ExampleTable) -> ConfusionMatrix | None:
 
 
 def matrix_frame(matrix: ConfusionMatrix) -> pandas.DataFrame:
-    """The counts with the recall of each true class, and a last row with the precision of each predicted class."""
+    """Return the counts, with a column of recall per true class and a last row of precision per predicted class."""
     columns: dict[str, list[object]] = {TRUE: [*map(escape_cell, matrix.labels), PRECISION]}
     for place, name in enumerate(matrix.predicted):
         share = matrix.precision[place]
@@ -98,12 +98,15 @@ def matrix_frame(matrix: ConfusionMatrix) -> pandas.DataFrame:
 
 
 def class_column(name: str) -> str:
-    """The head of the column of a predicted class, which differs from all other heads."""
+    """Return the header of a predicted class's column, which differs from all other headers."""
     return f"→ {name}"
 
 
 def draw_confusion(table: ExampleTable, key: Key) -> None:
-    """Draw the matrix in a section that opens, if there is one. A click on a count filters the list to its classes."""
+    """Draw the matrix, if there is one, in a collapsible section.
+
+    Clicking a count filters the list to its classes.
+    """
     matrix = confusion_matrix(table)
     if matrix is None:
         return
@@ -138,7 +141,7 @@ def _draw_matrix(matrix: ConfusionMatrix, key: Key) -> None:
 
 
 def _receive_cell(matrix: ConfusionMatrix, widget: str, key: Key) -> None:
-    """Filter the list to a cell. A click on a row's name or its recall filters to the true class alone."""
+    """Filter the list to a cell. Clicking a row's name or its recall filters to the true class only."""
     restore_controls()
     columns = {class_column(name): name for name in matrix.predicted}
     for row, column in st.session_state[widget]["selection"]["cells"] or [(len(matrix.labels), "")]:
@@ -147,7 +150,7 @@ def _receive_cell(matrix: ConfusionMatrix, widget: str, key: Key) -> None:
 
 
 def _shades(frame: pandas.DataFrame, matrix: ConfusionMatrix) -> pandas.DataFrame:
-    """CSS of each cell: the larger the share of a true class, the stronger the shade."""
+    """Return the CSS of each cell: the larger the share of a true class, the stronger the shade."""
     shades = frame.astype(str).map(lambda _: "")
     shares = matrix.counts / matrix.counts.sum(axis=1, keepdims=True)
     for place, name in enumerate(matrix.predicted):

@@ -1,4 +1,4 @@
-"""The embedding map of a list of examples: similar representations lie close, and a box selects what is listed."""
+"""The embedding map of a list of examples: similar representations are close, and a box selects what is listed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from components.charts import files
     from engine.data import embedding_map
     from engine.data.embedding_map import EmbeddingMap
-else:  # charts and what runs models take long to import, and most visits need neither
+else:  # slow to import, and most visits need none of them
     scatter, files = LazyModule("components.browse.scatter"), LazyModule("components.charts.files")
     embedding_map = LazyModule("engine.data.embedding_map")
 
@@ -42,9 +42,9 @@ ALT = "Embedding map: a point for each example of the data set. The list below h
 def draw_embedding(
     opened: OpenTexts | OpenPictures, model: str, table: ExampleTable, show: Callable[[int], object], key: Key
 ) -> frozenset[int] | None:
-    """Draw the map in a section that opens. Returns the examples in the selected box; None where there is no box.
+    """Draw the map in a collapsible section. Returns the examples in the selected box; None without a box.
 
-    `show` receives the place of an example that was clicked, before the script runs again.
+    `show`: receives the index of a clicked example before the script reruns.
     """
     with st.expander(TITLE, key=key("embedding"), on_change="rerun") as section:
         return _draw_map(opened, model, table, show, key) if section.open else None
@@ -61,7 +61,7 @@ def _draw_map(
     except Exception as error:
         show_error(describe_error(error))
         return None
-    # A box belongs to one picture of the map: another has another key, and begins without a box.
+    # A box belongs to one chart. Another chart has another key, and starts without a box.
     cleared = int(st.session_state.get(key("embedding_cleared"), 0))
     widget = key(f"embedding_chart.{name[:16]}.{color}.{cleared}")
     is_score = isinstance(opened.data, Dataset) and opened.data.task == "regression"
@@ -88,7 +88,7 @@ def _draw_map(
 
 
 def _draw_controls(examples: int, table: ExampleTable, key: Key) -> tuple[str, str]:
-    """Draw the choices that there are; return the projection and what colors the points."""
+    """Draw the available choices; return the projection and the field that colors the points."""
     offered = embedding_map.projections(examples)
     colors = {scatter.LABEL: bool(table.label_names) or table.judged, scatter.PREDICTED: bool(table.predicted)}
     choices: tuple[tuple[str, str, list[str], Mapping[str, str]], ...] = (
@@ -114,7 +114,7 @@ def _compute(opened: OpenTexts | OpenPictures, model: str, projection: str, toke
 
 
 def _receive_click(widget: str, places: Collection[int], show: Callable[[int], object]) -> None:
-    """Show the example whose point was clicked, once; a box alone shows none."""
+    """Show the example whose point was clicked, only once; a box alone shows none."""
     restore_controls()
     picked = st.session_state[widget].selection.get(scatter.CLICK) or [{}]
     place, seen = picked[-1].get("index"), f"{widget}.seen"
@@ -125,7 +125,7 @@ def _receive_click(widget: str, places: Collection[int], show: Callable[[int], o
 
 
 def selected_places(embedding: EmbeddingMap, box: object) -> frozenset[int] | None:
-    """The examples in a box as the browser names it: the bounds of both axes. None where there is no box."""
+    """Return the examples in a box, which the browser sends as the bounds of both axes. None if there is no box."""
     if not isinstance(box, Mapping):
         return None
     inside = np.ones(len(embedding.places), dtype=bool)
@@ -138,7 +138,7 @@ def selected_places(embedding: EmbeddingMap, box: object) -> frozenset[int] | No
 
 
 def describe_map(embedding: EmbeddingMap, table: ExampleTable) -> str:
-    """How many examples the map has and of how many dimensions, what its projection shows, and what is missing."""
+    """Describe the map: its numbers of examples and dimensions, what its projection shows, and what is missing."""
     points, total = len(embedding.places), len(table.rows)
     size = count(points, "example")
     if points + embedding.unread < total:

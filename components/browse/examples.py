@@ -1,4 +1,4 @@
-"""The examples of a data set as rows with the model's prediction of each; filtered, sorted, drawn as columns. Pure."""
+"""Examples of a data set as rows with the model's predictions: filtered, sorted, as table columns. Pure functions."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from engine.table_io import escape_cell
 CONFIDENT = 0.9
 UNSURE = 0.6
 TOP_SHARE = 0.25
-"""The share that counts as far off, or as much disagreement: the top quarter."""
+"""Share of the examples that count as far off, or as having much disagreement: the top quarter."""
 NO_LABELS = ClassMatch(None, "This data set has no labels, so accuracy cannot be computed.")
 MOST_SHOWN = 1000
-"""More rows are not sent to the browser."""
+"""Maximum number of rows that are sent to the browser."""
 MOST_CHARACTERS = 160
 COMPARING = {"disagree", "agree"}
 JUDGING = {"right", "wrong", "confident_wrong", "mistakes", "off", "error"}
 PREDICTING = JUDGING | {"unsure", "confident", "doubtful"}
-"""Filters and orders by what they need to know."""
+"""Filters and sort orders, grouped by the results that they need."""
 JUDGED = {True: "✓ right", False: "✗ wrong", None: ""}
 
 
 @dataclass(frozen=True)
 class ExampleRow:
-    """An example as a row.
+    """An example as a row. None marks values that are unknown or do not exist.
 
-    `confidence`: the probability of the predicted class. `error`: distance of the score from the true one.
-    None is what is not known or does not exist. `length`: characters of both texts. `marked`: the rationale's words.
-    `compared`: whether methods were compared, which gives no number where their maps have no order.
+    `confidence`: probability of the predicted class. `error`: distance of the score from the true one. `length`:
+    characters of both texts. `marked`: words of the rationale. `compared`: whether methods were compared;
+    `disagreement` is None if their maps have no order.
     """
 
     index: int
@@ -61,10 +61,10 @@ class ExampleRow:
 
 @dataclass(frozen=True)
 class ExampleTable:
-    """All rows in the order of the data set. `regression`: None while nothing is predicted.
+    """All rows in the order of the data set. `regression`: None if nothing is predicted yet.
 
-    `class_names`: the model's classes, and `matches` the place of each label's own among them; both are empty unless
-    labels are compared with predicted classes, which are the same for all examples.
+    `class_names`: the model's classes. `matches`: for each label, the index of its class among these. Both are empty
+    unless labels are compared with predicted classes, which are the same for all examples.
     """
 
     rows: tuple[ExampleRow, ...]
@@ -81,7 +81,7 @@ class ExampleTable:
 
     @property
     def judged(self) -> bool:
-        """Whether some predictions are known to be right or wrong, near or far."""
+        """Whether any prediction can be judged: right or wrong, or by its error."""
         return any(row.right is not None or row.error is not None for row in self.rows)
 
     @property
@@ -90,7 +90,7 @@ class ExampleTable:
 
     @cached_property
     def far(self) -> frozenset[int]:
-        """The indices of the rows that are farthest off."""
+        """The indices of the rows with the largest errors."""
         return top_quarter([row.error for row in self.rows])
 
     @cached_property
@@ -102,7 +102,10 @@ class ExampleTable:
 def example_table(
     data: Dataset, predictions: Sequence[Prediction | None] = (), comparisons: Sequence[Disagreement | None] = ()
 ) -> ExampleTable:
-    """The rows of a data set of texts; `predictions` and `comparisons` are in the order of its examples, or empty."""
+    """Return the table of a data set of texts.
+
+    `predictions`, `comparisons`: in the order of its examples, or empty.
+    """
     rows = [_row(data, index, example) for index, example in enumerate(data.examples)]
     names = data.label_names if any(row.label is not None for row in rows) else ()
     if names == PROMPT_LABELS:
@@ -123,7 +126,10 @@ def example_table(
 
 
 def picture_table(data: ImageDataset, predictions: Sequence[Prediction | None]) -> ExampleTable:
-    """The rows of a picture set; `predictions` are in the order of its pictures. Reads no picture."""
+    """Return the table of a picture set. Reads no pictures.
+
+    `predictions`: in the order of its pictures.
+    """
     names = data.label_names
     rows = [
         ExampleRow(index, text="", pair=None, label=None if label is None else names[label], marked="", length=0)
@@ -142,12 +148,15 @@ def picture_table(data: ImageDataset, predictions: Sequence[Prediction | None]) 
 def _matches(
     first: Prediction, classes: ClassMatch, comparable: bool
 ) -> tuple[tuple[str, ...], tuple[int | None, ...]]:
-    """The model's classes, and the place of each label's own; empty where they cannot be compared."""
+    """Return the model's classes and the index of each label's class; both empty if they cannot be compared."""
     return (first.labels, tuple(classes.indices)) if comparable and classes.indices else ((), ())
 
 
 def list_examples(table: ExampleTable, listing: Listing, selected: Collection[int] | None = None) -> list[int]:
-    """The indices of the listed rows, in order; what has no value to sort by comes last. `selected`: None for all."""
+    """Return the indices of the listed rows, in order; rows without a value to sort by are last.
+
+    `selected`: None for all rows.
+    """
     fits, words = _FILTERS[listing.show], _folded(listing.search)
     rows = [
         row
@@ -162,9 +171,9 @@ def list_examples(table: ExampleTable, listing: Listing, selected: Collection[in
 
 
 def top_quarter(values: Sequence[int | float | None]) -> frozenset[int]:
-    """The places of the highest quarter of the values that are known, rounded up; of equal ones the first.
+    """Return the indices of the highest quarter of the known values, rounded up; on ties the first.
 
-    What is not above 0 is not among them: no error is not far off.
+    Values that are not above 0 are left out, because an error of 0 is not far off.
     """
     numbers = [(-value, place) for place, value in enumerate(values) if value is not None]
     return frozenset(place for value, place in sorted(numbers)[: math.ceil(TOP_SHARE * len(numbers))] if value < 0)
@@ -203,7 +212,7 @@ def _classes(data: Dataset, prediction: Prediction) -> ClassMatch:
 def add_prediction(
     row: ExampleRow, label: int | float | None, prediction: Prediction | None, classes: ClassMatch
 ) -> ExampleRow:
-    """The row with the model's prediction, and how that goes with the true class or score `label`."""
+    """Return the row with the model's prediction, compared with `label`, the true class or score."""
     if prediction is None:
         return row
     indices = None if label is None else classes.indices
@@ -220,14 +229,14 @@ def add_prediction(
 
 
 def _standing(row: ExampleRow) -> float | None:
-    """Order of failures: the most confident mistake is -2, the most confident right answer 1."""
+    """Return the sort key of failures: -2 for the most confident mistake, 1 for the most confident right answer."""
     if row.confidence is None:
         return None
     return -1 - row.confidence if row.right is False else row.confidence
 
 
 def _folded(text: str) -> str:
-    """Letters that look the same are the same, in upper and lower case; any white space is one space."""
+    """Normalize a text for search: compatibility characters (NFKC), case, and white space."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
@@ -268,7 +277,7 @@ _SORTS: dict[str, Callable[[ExampleRow], tuple[int | float, int]]] = {
 
 
 def example_frame(rows: Sequence[ExampleRow], table: ExampleTable) -> pandas.DataFrame:
-    """The columns that have something to say, the first `MOST_SHOWN` rows."""
+    """Return the first `MOST_SHOWN` rows, with only the columns that have values."""
     first = rows[:MOST_SHOWN]
     columns: dict[str, list[object]] = {"#": [row.index for row in first], "Text": [_cell(row.text) for row in first]}
     if any(row.pair is not None for row in table.rows):
@@ -298,12 +307,12 @@ def _prediction_columns(first: Sequence[ExampleRow], table: ExampleTable) -> dic
 
 
 def _cell(text: str) -> str:
-    """One line, not endless; and no formula where the table is saved as a file for a spreadsheet."""
+    """Shorten a text to one line, and escape formulas, because the table can be saved for a spreadsheet."""
     return escape_cell(shorten(text, MOST_CHARACTERS))
 
 
 def describe_examples(table: ExampleTable) -> str:
-    """The number of examples, the accuracy of the model, or why there is none."""
+    """Describe the number of examples, and the accuracy of the model or why there is none."""
     parts = [count(len(table.rows), "example")]
     if table.predicted < len(table.rows):
         parts.append(f"{table.predicted:,} predicted" if table.predicted else "none predicted yet")
@@ -327,7 +336,7 @@ def _accuracy(table: ExampleTable) -> str:
 
 
 def explain_missing(table: ExampleTable, listing: Listing) -> str:
-    """Why the list cannot be filtered or sorted so, and what to do; empty where it can."""
+    """Return why the list cannot be filtered or sorted as chosen, and what to do; empty if it can."""
     needs = {listing.show, listing.sort, *(["right"] if listing.predicted and not table.predicted else [])}
     if needs & COMPARING and not table.compared:
         return "Not compared yet: press Compare methods above."
@@ -337,14 +346,14 @@ def explain_missing(table: ExampleTable, listing: Listing) -> str:
 
 
 def describe_left_out(table: ExampleTable, titles: dict[str, str]) -> str:
-    """The methods left out of the comparison, and on how many examples: all their scores are equal."""
+    """Name the methods left out of the comparison because all their scores are equal, with the numbers of examples."""
     counts = Counter(method for row in table.rows for method in row.left_out)
     names = ", ".join(f"{titles.get(method, method)} on {count(n, 'example')}" for method, n in counts.items())
     return f"Not compared, because all scores are equal: {names}." if names else ""
 
 
 def describe_place(listed: Sequence[int], current: int | None) -> str:
-    """The place of the example in the list: Example 7: 3 of 41 in the list."""
+    """Describe the position of the example, such as “Example 7: 3 of 41 in the list”."""
     if not listed:
         return "none listed"
     if current in listed:
@@ -353,7 +362,7 @@ def describe_place(listed: Sequence[int], current: int | None) -> str:
 
 
 def neighbors(listed: Sequence[int], current: int | None) -> tuple[int | None, int | None]:
-    """The example before and the one after; from outside the list its last and its first."""
+    """Return the previous and the next example; if the current one is not in the list, its last and its first."""
     if not listed:
         return None, None
     if current not in listed:

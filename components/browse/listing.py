@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from engine.params import option
 
 FILTERS = ("all", "right", "wrong", "confident_wrong", "unsure", "off", "disagree", "rationale")
-"""`off`: far from the score that a regression should give. `disagree`: methods rank the tokens differently."""
+"""`off`: a score far from the true one. `disagree`: methods rank the tokens differently."""
 SORTS = ("index", "mistakes", "confident", "doubtful", "error", "disagree", "agree", "short", "long")
 """`mistakes`: failure cases first."""
 LONGEST_SEARCH = 200
@@ -20,9 +20,9 @@ def _read_words(given: Sequence[str], wrong: list[str]) -> str:
 
 @dataclass(frozen=True)
 class Listing:
-    """The choice of a list.
+    """The filter and order of a list.
 
-    `search`: words that a text must have. `label` and `predicted`: the true and the predicted class, by their names.
+    `search`: a text that examples must contain. `label`, `predicted`: names of the true and of the predicted class.
     Empty means any.
     """
 

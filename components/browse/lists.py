@@ -1,4 +1,4 @@
-"""Lists of a data set's texts and pictures: the switch, filters, jobs that fill them, and a walk through them."""
+"""Lists of a data set's texts and pictures: the switch, filters, jobs that fill them, and navigation."""
 
 from __future__ import annotations
 
@@ -82,14 +82,14 @@ TABLE = "browse_table"
 MOST_IN_VIEW = 8
 PAGE_SIZE = 40
 SIDE, QUALITY = 64, 70
-"""Pixels a side and quality of a small picture: a page of them stays below 100 kB."""
+"""Side in pixels and quality of a thumbnail: a page of them stays below 100 kB."""
 TEXTS_ONLY = {"off", "disagree", "rationale", "error", "agree", "short", "long"}
 LABELS_ONLY = {"right", "wrong", "confident_wrong", "mistakes"}
 
 
 @dataclass(frozen=True)
 class Offer:
-    """A job that would fill the list: its button, a name of its own, its spec and kind."""
+    """A job that would fill the list: its button label, unique name, spec and kind."""
 
     label: str
     name: str
@@ -99,9 +99,9 @@ class Offer:
 
 
 def draw_browse_button(place: DeltaGenerator, title: str, appearance: str, key: Key) -> None:
-    """Draw the button that opens and closes the list of the data set of that title, beside its example.
+    """Draw the button that opens and closes the list of the data set, next to the choice of its example.
 
-    `appearance`: what the list looks like.
+    `title`: title of the data set. `appearance`: what the list looks like.
     """
     is_open = bool(st.session_state.get(key(OPEN)))
     place.button(
@@ -117,7 +117,7 @@ def _flip_list(key: Key) -> None:
 
 
 def draw_framed(frame: str, read: Callable[[], ExampleResults], draw: Callable[[ExampleResults], None]) -> None:
-    """Draw the list in a frame with that key, or why there is none."""
+    """Draw the list in a frame with the key `frame`, or the error if it cannot be read."""
     with st.container(border=True, key=frame):
         try:
             results = read()
@@ -130,10 +130,10 @@ def draw_framed(frame: str, read: Callable[[], ExampleResults], draw: Callable[[
 def draw_listing_controls(
     places: Sequence[DeltaGenerator], barred: Collection[str], labels: Sequence[str], predicted: Sequence[str], key: Key
 ) -> Listing:
-    """Draw the filters, the classes and the order in these places; return the listing of all controls.
+    """Draw the filter, the classes and the order in `places`; return the listing of all controls.
 
-    A filter or order that is barred is left out, unless a link has already chosen it. `predicted`: the classes of the
-    model.
+    `barred`: filters and orders that are left out, unless a link has already chosen them. `predicted`: the model's
+    classes.
     """
     label_names, class_names = (
         {"": "Any", **{one: one for one in filter(None, [*names, st.session_state.get(key(f"browse.{field}"))])}}
@@ -154,7 +154,7 @@ def draw_listing_controls(
 
 
 def draw_walk(listed: Sequence[int], current: int | None, show: Callable[[int], None], key: Key) -> None:
-    """Draw buttons to the neighbors of the current example in the list, and where it stands there."""
+    """Draw buttons to the neighbors of the current example and to a random one, and its position in the list."""
     before, after = neighbors(listed, current)
     others = [index for index in listed if index != current]
     chance = random.choice(others) if others else None
@@ -171,7 +171,7 @@ def draw_walk(listed: Sequence[int], current: int | None, show: Callable[[int], 
 
 
 def draw_jobs(results: ExampleResults | RelatedJobs, offers: Sequence[Offer]) -> None:
-    """Draw what is still missing as buttons, or the job that makes it; the page is drawn again when that is over."""
+    """Draw buttons for the offered jobs, or the progress of the running job; the page reruns when that ends."""
     PANEL.trouble()
     if results.running is not None:
         PANEL.progress(results.running.id)
@@ -186,7 +186,7 @@ def draw_jobs(results: ExampleResults | RelatedJobs, offers: Sequence[Offer]) ->
 def draw_text_list(opened: OpenTexts, key: Key) -> None:
     """Draw the texts as a table that can be filtered, searched and sorted, if its switch is on.
 
-    A row or a button shows its example, so the list stands below the choice of the example.
+    Clicking a row or a button shows that example, so the list is below the choice of the example.
     """
     if not st.session_state.get(key(OPEN)):
         return
@@ -292,9 +292,9 @@ def _describe_comparison(table: ExampleTable) -> str:
 
 
 def draw_picture_list(opened: OpenPictures, key: Key) -> None:
-    """Draw the pictures small, with labels and predictions, filtered and sorted, if their switch is on.
+    """Draw thumbnails with labels and predictions, filtered and sorted, if their switch is on.
 
-    A click or a button shows its picture, so the list stands below the choice of the picture.
+    Clicking a thumbnail or a button shows that picture, so the list is below the choice of the picture.
     """
     if not st.session_state.get(key(OPEN)):
         return
@@ -333,7 +333,7 @@ def _draw_pictures(opened: OpenPictures, focus: PictureFocus, results: ExampleRe
 
 
 def _draw_page_choice(listed: Sequence[int], listing: Listing, current: int | None, key: Key) -> Sequence[int]:
-    """Draw the buttons that turn pages; return the page: the first after sorting, else that of the current picture."""
+    """Draw the paging buttons; return the page: the first one after sorting, else that of the current picture."""
     page_key, last_key = key("browse_page"), key("browse_seen")
     now = [hash(tuple(listed)), current]
     before = st.session_state.get(last_key, [None, None])

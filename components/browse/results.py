@@ -1,4 +1,4 @@
-"""The stored results of a data set's examples, without running the model, remembered until there is more or less."""
+"""Stored results of a data set's examples, read without running the model and cached until results change."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from engine.predictions import cached_predictions, cached_set_predictions
 from engine.store import result_store
 
 JobStamp = tuple[tuple[int, int], ...]
-"""Number and finished parts of each job that was about it."""
+"""ID and number of finished parts of each related job that is over."""
 
 
 @dataclass(frozen=True)
 class RelatedJobs:
-    """The jobs about something: the one that is `running`, or the `last` that is over; `stamp` of those over."""
+    """Jobs about the same thing: the `running` one, the `last` one that is over, and a `stamp` of all finished ones."""
 
     running: Job | None = None
     last: Job | None = None
@@ -37,7 +37,7 @@ class RelatedJobs:
 
 @dataclass(frozen=True)
 class ExampleResults:
-    """The rows of a data set, and the jobs about it: `running`, or the `last` one that is over."""
+    """The rows of a data set, and its jobs: the `running` one, and the `last` one that is over."""
 
     rows: ExampleTable
     running: Job | None = None
@@ -45,19 +45,19 @@ class ExampleResults:
 
 
 def text_results(model: str, opened: OpenTexts) -> ExampleResults:
-    """The stored predictions of this model, and how far methods disagree."""
+    """Return the stored predictions of this model, and the disagreement of methods."""
     return _results(model, predict_spec(model, opened.name), opened.data, _read_texts)
 
 
 def picture_results(model: str, opened: OpenPictures) -> ExampleResults:
-    """The stored predictions of this model."""
+    """Return the stored predictions of this model."""
     return _results(model, picture_spec(model, opened), opened.data, _read_pictures)
 
 
 def _results(
     model: str, spec: Mapping[str, object], data: Dataset | ImageDataset, read: Callable[..., ExampleTable]
 ) -> ExampleResults:
-    """The rows that `read` finds, and the jobs of this spec, whatever else they did."""
+    """Return the rows from `read`, and the jobs with the model, data and split of the spec."""
     names = ("model", "data", "split")
     related = related_jobs("predict", lambda job: all(job.spec.get(name) == spec.get(name) for name in names))
     content = (data.id, data.revision, data.split, len(data))
@@ -81,7 +81,7 @@ def _read_pictures(
 
 
 def related_jobs(kind: str, is_about: Callable[[Job], bool]) -> RelatedJobs:
-    """The jobs of that kind which are about something."""
+    """Return the jobs of a kind that `is_about` accepts."""
     related = [job for job in jobs.list_jobs() if job.kind == kind and is_about(job)]
     running = next((job for job in related if not job.is_over), None)
     over = [job for job in related if job.is_over]
@@ -89,26 +89,29 @@ def related_jobs(kind: str, is_about: Callable[[Job], bool]) -> RelatedJobs:
 
 
 def predict_spec(model: str, data: str, methods: Sequence[str] = ()) -> dict[str, object]:
-    """The spec of a predict job."""
+    """Return the spec of a predict job."""
     return {"model": model, "data": portable_name("text", data)} | ({"methods": list(methods)} if methods else {})
 
 
 def portable_name(kind: str, data: str) -> str:
-    """The name by which a job finds a data set. A path is made absolute: it may be resumed from another folder."""
+    """Return the name by which a job finds a data set.
+
+    A path is made absolute, because the job may be resumed from another folder.
+    """
     is_portable = input_kind(kind).is_registered(data) or data.startswith(HUB_PREFIX)
     whole, part = split_slice(data)
     return data if is_portable else join_slice(str(Path(whole).resolve()), part)
 
 
 def picture_spec(model: str, opened: OpenPictures) -> dict[str, object]:
-    """The spec of a predict job on pictures."""
+    """Return the spec of a predict job on pictures."""
     return {"model": model, "data": portable_name("image", opened.name), "split": opened.data.split}
 
 
 def count_losses() -> int:
-    """Count how often results have disappeared since the server started, also when the cache was cleared elsewhere.
+    """Count how often results have disappeared since the server started, even if the cache was cleared elsewhere.
 
-    Not how many there are: each map that is looked at adds one, and the whole list would be read again.
+    The number of results itself is no use: each map viewed adds one, which would cause the whole list to be read again.
     """
     counts, entries = _counts(str(home())), result_store().stats().entries
     counts["losses"] += entries < counts["entries"]

@@ -26,22 +26,22 @@ BOX, CLICK = "box", "click"
 LABEL, PREDICTED = "label", "predicted"
 COLOR_TITLES = {LABEL: "Label", PREDICTED: "Prediction"}
 NONE, OTHERS = "None", "Other classes"
-"""What the legend calls points without a value, and those of classes without a color of their own."""
+"""Legend labels of points without a value, and of classes without a color of their own."""
 VERDICTS = {False: "Wrong", True: "Right", None: "Not judged"}
 SHAPES = {"Right": "circle", "Not judged": "circle", "Wrong": "cross"}
 HEIGHT = 460
 MOST_CHARACTERS = 160
-"""Of a text in a tooltip and in the file."""
+"""Maximum characters of a text in a tooltip and in the file."""
 MANY = 400
-"""Above so many points they are drawn smaller."""
+"""Number of points above which they are drawn smaller."""
 
 
 @dataclass(frozen=True)
 class EmbeddingChart(CaptionedChart):
     """An embedding map on a page.
 
-    `rows`: all examples of the data set. `color`: what colors the points, `LABEL`, `PREDICTED` or empty. `has_scores`:
-    whether the labels are scores. `title`: of the model and the data set.
+    `rows`: all examples of the data set. `color`: field that colors the points: `LABEL`, `PREDICTED` or empty.
+    `has_scores`: whether the labels are scores. `title`: names of the model and the data set.
     """
 
     embedding: EmbeddingMap
@@ -58,7 +58,7 @@ class EmbeddingChart(CaptionedChart):
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row a point, with its number in the data set and the coordinates."""
+        """One row per point, with its index in the data set and its coordinates."""
         axes = [f"{PROJECTION_TITLES[self.embedding.projection]} {axis}" for axis in (1, 2)]
         return pd.DataFrame(
             {
@@ -119,7 +119,7 @@ class EmbeddingChart(CaptionedChart):
         return [(self.rows[int(place)], (float(x), float(y))) for place, (x, y) in pairs]
 
     def _frame(self) -> pd.DataFrame:
-        """What the points and their tooltips need, mistakes last: so they lie on top."""
+        """Return the data of the points and their tooltips. Mistakes are last, so that they are drawn on top."""
         rows: list[dict[str, object]] = [
             {
                 "index": row.index,
@@ -143,7 +143,7 @@ class EmbeddingChart(CaptionedChart):
 
     @property
     def _is_score(self) -> bool:
-        """Whether the color is a number: a score of a regression."""
+        """Whether the color shows a number, the score of a regression."""
         if self.color == PREDICTED:
             return any(row.score is not None for row in self.rows)
         return self.color == LABEL and self.has_scores
@@ -169,7 +169,7 @@ class EmbeddingChart(CaptionedChart):
 
 
 def axis_titles(embedding: EmbeddingMap) -> tuple[str, str]:
-    """The names of the axes, with the explained variance of PCA."""
+    """Return the titles of the axes, for PCA with the explained variance."""
     if embedding.projection != PCA:
         title = PROJECTION_TITLES[embedding.projection]
         return f"{title} 1", f"{title} 2"
@@ -180,7 +180,7 @@ def axis_titles(embedding: EmbeddingMap) -> tuple[str, str]:
 
 
 def named_colors(names: Sequence[str] | pd.Series[Any], theme: Theme) -> Mapping[str, str]:
-    """A color for each name that occurs: the most frequent have their own, all others share the gray of `OTHERS`."""
+    """Return a color for each name: the most frequent have their own, all others share the gray of `OTHERS`."""
     *own, gray = CHART_COLORS[theme]
     counts = Counter(name for name in names if name not in (NONE, OTHERS))
     frequent = sorted(counts, key=lambda name: (-counts[name], name))[: len(own)]
@@ -197,7 +197,7 @@ def _predicted(row: ExampleRow) -> str | None:
 
 
 def _text(row: ExampleRow) -> str:
-    """One line, not endless; of a picture its label and prediction in words."""
+    """Shorten a text to one line; for a picture, describe its label and prediction."""
     if not row.text:
         return describe_row(row)
     return shorten(row.text if row.pair is None else f"{row.text} / {row.pair}", MOST_CHARACTERS)

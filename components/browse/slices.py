@@ -1,4 +1,4 @@
-"""A list of examples as a data set of its own: its name for commands, and a link that evaluates methods on it."""
+"""A list of examples as a data set: its name for commands, and a link that evaluates methods on it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from engine.evaluation.plan import EVALUATE as EVALUATION
 from engine.input_kinds import input_kind
 
 LONGEST = 1500
-"""Characters of a slice's name: browsers and proxies cut longer addresses."""
+"""Maximum characters of a slice's name, because browsers and proxies cut longer addresses."""
 LABEL = "Use this list as a data set"
 HELP = "Letters, digits, spaces, dots and hyphens. It becomes part of the data set's name."
 
@@ -27,7 +27,7 @@ HELP = "Letters, digits, spaces, dots and hyphens. It becomes part of the data s
 def draw_slice(
     kind: str, opened: OpenTexts | OpenPictures, model: str, listed: Sequence[int], total: int, key: Key
 ) -> None:
-    """Draw the slice of the listed examples in a popover; nothing where all or none are listed."""
+    """Draw the slice of the listed examples in a popover; nothing if all or none are listed."""
     if not 0 < len(listed) < total:
         return
     with st.popover(LABEL, icon=":material/content_cut:", key=key("slice_panel"), on_change="rerun") as panel:

@@ -1,4 +1,4 @@
-"""Small copies of pictures: a few in a row, or a page of a data set as buttons that choose the picture."""
+"""Thumbnails of pictures: a few in a row, or a page of a data set as buttons that choose the picture."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from engine.data.examples import ImageDataset
 
 NAME = "exegesis_picture_grid"
 Cell = dict[str, object]
-"""A button of the grid in plain values."""
+"""A button of the grid as plain values."""
 SIDE = 128
-"""Pixels of the longer side at most; drawn at half of that, so that they are sharp on dense screens too."""
+"""Maximum length of the longer side in pixels; drawn at half that size, to be sharp on dense screens."""
 QUALITY = 80
 
 
 @dataclass(frozen=True)
 class Thumbnail:
-    """A small picture as a data URL, and its label, else its name."""
+    """A thumbnail as a data URL. `name`: its label, or else its name."""
 
     url: str
     name: str
 
 
 def thumbnail_url(pixels: UInt8[np.ndarray, "height width 3"], side: int = SIDE, quality: int = QUALITY) -> str:
-    """A `data:` URL of the picture, made smaller where it is larger than `side`."""
+    """Return a `data:` URL of the picture, scaled down if it is larger than `side`."""
     image = Image.fromarray(pixels)
     image.thumbnail((side, side))
     buffer = io.BytesIO()
@@ -47,7 +47,7 @@ def thumbnail_url(pixels: UInt8[np.ndarray, "height width 3"], side: int = SIDE,
 
 
 def first_thumbnails(data: ImageDataset) -> list[Thumbnail]:
-    """Thumbnails of all pictures of a data set, which was read with a limit."""
+    """Return thumbnails of all pictures of a data set that was read with a limit."""
     examples = ((example, example.label) for example in data)
     return [
         Thumbnail(thumbnail_url(example.pixels), example.name if label is None else data.label_names[label])
@@ -56,7 +56,7 @@ def first_thumbnails(data: ImageDataset) -> list[Thumbnail]:
 
 
 def thumbnails_html(pictures: Iterable[Thumbnail]) -> str:
-    """Pictures side by side, each with its name below."""
+    """HTML of pictures side by side, each with its name below."""
     figures = "".join(
         f'<figure><img src="{escape(picture.url)}" alt=""><figcaption>{escape(picture.name)}</figcaption></figure>'
         for picture in pictures
@@ -65,16 +65,17 @@ def thumbnails_html(pictures: Iterable[Thumbnail]) -> str:
 
 
 def use_thumbnails() -> None:
-    """Put their layout into the page; it takes no room."""
+    """Add the style sheet of thumbnails to the page; it takes no space."""
     use_sheet(Path(__file__).with_suffix(".css"))
 
 
 def draw_picture_grid(
     rows: Sequence[ExampleRow], urls: Sequence[str], current: int | None, key: str, show: Callable[[int], object]
 ) -> None:
-    """Draw the rows in their order as buttons; `urls` are their small pictures, empty for one that cannot be read.
+    """Draw the rows as picture buttons, in their order.
 
-    `show` receives the place of a picture that was clicked, before the script runs again.
+    `urls`: the thumbnails, empty for a picture that cannot be read. `show`: receives the index of a clicked picture
+    before the script reruns.
     """
     cells = [grid_cell(row, url) for row, url in zip(rows, urls, strict=True)]
     data = {"cells": cells, "current": -1 if current is None else current}
@@ -83,7 +84,7 @@ def draw_picture_grid(
 
 
 def grid_cell(row: ExampleRow, url: str) -> Cell:
-    """One picture in plain values; the browser writes them as text."""
+    """Return one picture as plain values, which the browser inserts as text."""
     label = row.label or f"#{row.index}"
     return {
         "index": row.index,
@@ -96,7 +97,7 @@ def grid_cell(row: ExampleRow, url: str) -> Cell:
 
 
 def describe_row(row: ExampleRow) -> str:
-    """Label and prediction of a picture in words."""
+    """Describe the label and the prediction of a picture."""
     parts = [f"label {row.label}"] if row.label else []
     if row.predicted is not None and row.confidence is not None:
         verdict = {True: ": right", False: ": wrong", None: ""}[row.right]
@@ -105,14 +106,14 @@ def describe_row(row: ExampleRow) -> str:
 
 
 def take_click(key: str, places: frozenset[int], show: Callable[[int], object]) -> None:
-    """Show the picture that was clicked; a place that is not drawn changes nothing."""
+    """Show the picture that was clicked; an index that is not drawn is ignored."""
     chosen = st.session_state[key].get("chosen")
     if type(chosen) is int and chosen in places:
         show(chosen)
 
 
 def _verdict(row: ExampleRow) -> str:
-    """Sign, predicted class unless it is the label, and confidence: color alone never shows it."""
+    """Describe the verdict by sign, predicted class (unless it is the label) and confidence, so not by color alone."""
     if row.predicted is None or row.confidence is None:
         return ""
     sure = f"{100 * row.confidence:.0f}%"

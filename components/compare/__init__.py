@@ -1,1 +1,1 @@
-"""Models and methods side by side on one example, how far they agree, and where they do not: the Compare page."""
+"""The Compare page: models and methods side by side on one example, how far they agree, and where they disagree."""

@@ -1,4 +1,4 @@
-"""The comparison of one example in plain values: the map of each column, on common parts, and how far they agree."""
+"""The comparison of one example as plain values: the map of each column on common parts, and their agreement."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ Methods = Mapping[str, Explainer]
 
 
 def pair_title(pair: ModelMethodPair, methods: Methods) -> str:
-    """The method with the parameters that were changed."""
+    """Return the title of the method, with the parameters that were changed."""
     title = methods[pair.method].title
     return f"{title}, {', '.join(f'{name} {value}' for name, value in pair.params)}" if pair.params else title
 
 
 def model_name(pair: ModelMethodPair) -> str:
-    """The model's name for people: of a folder the last part of its path."""
+    """Return the display name of the model; for a folder, the last part of its path."""
     path = pair.model.rstrip("/")
     return path.rpartition("/")[2] if path.startswith(("/", ".", "~")) else path
 
 
 def column_names(columns: Sequence[ModelMethodPair], methods: Methods) -> list[str]:
-    """Letter, method and, where they differ, model: no two are equal."""
+    """Return a unique name for each column: letter, method and, if there are several models, model."""
     several = len({pair.model for pair in columns}) > 1
     return [
         f"{letter} {pair_title(pair, methods)}{f' · {model_name(pair)}' if several else ''}"
@@ -56,8 +56,10 @@ def column_names(columns: Sequence[ModelMethodPair], methods: Methods) -> list[s
 
 @dataclass(frozen=True, eq=False)
 class ColumnMap:
-    """A column with its map. `explanation`: None where there is none; then `message` says why, and `failed` whether
-    that is an error. `row`: its place in the aligned maps.
+    """A column with its map.
+
+    `explanation`: None if there is no map; `message` then says why, and `failed` whether that is an error. `row`: its
+    row in the aligned maps.
     """
 
     letter: str
@@ -77,7 +79,7 @@ class ColumnMap:
 
 @dataclass(frozen=True)
 class RankedPair:
-    """Two columns by name, and the agreement of their maps."""
+    """The names of two columns, and the agreement of their maps."""
 
     names: str
     value: float
@@ -93,9 +95,7 @@ class OtherMap:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """All columns of one example. `maps`: those that are computed, None where there is none yet. `others`: maps of the
-    other text.
-    """
+    """All columns of one example. `maps`: the computed maps, None without any. `others`: maps of the other text."""
 
     state: CompareState
     columns: tuple[ColumnMap, ...]
@@ -112,11 +112,11 @@ class Comparison:
 
     @property
     def unit(self) -> str:
-        """The name of a part."""
+        """The noun for a part."""
         return self.view.unit if self.state.kind == "text" else "patch"
 
     def target(self, column: ColumnMap) -> str:
-        """What the column's map explains, by name; empty where there is no map."""
+        """Return the name of what the column's map explains; empty if there is no map."""
         if column.explanation is None or self.state.input is None:
             return ""
         return explained_name(column.explanation, self.state.input)
@@ -128,18 +128,18 @@ class Comparison:
 
     @property
     def explanations(self) -> list[Explanation]:
-        """The explanations of these columns."""
+        """The explanations of the columns that have a map."""
         return [column.explanation for column in self.columns if column.explanation is not None]
 
     @property
     def reference(self) -> ColumnMap | None:
-        """The pinned column, while it has a map."""
+        """The pinned column; None if there is none or it has no map."""
         pinned = None if self.state.pinned is None else self.columns[self.state.pinned]
         return pinned if pinned is not None and pinned.row is not None else None
 
     @property
     def shows_moves(self) -> bool:
-        """Whether maps show moves in rank, for which a reference is needed."""
+        """Whether maps show rank changes, which need a reference."""
         return self.view.shown == "moves" and self.reference is not None
 
     @property
@@ -149,23 +149,23 @@ class Comparison:
 
     @property
     def is_relative(self) -> bool:
-        """Whether maps are shown relative to the reference, which then shows nothing."""
+        """Whether maps are shown relative to the reference, whose own map is then empty."""
         return self.shows_moves or self.shows_differences
 
     @cached_property
     def agreement(self) -> Agreement | None:
-        """The measure between every two maps."""
+        """The agreement of each pair of maps by the chosen measure."""
         return None if self.maps is None else self.agreement_of(self.view.measure)
 
     def agreement_of(self, measure: str) -> Agreement:
-        """Any measure between every two maps."""
+        """Return the agreement of each pair of maps by any measure."""
         scores = np.empty((0, 0)) if self.maps is None else self.maps.scores
         letters = [column.letter for column in self.explained]
         return measure_agreement(scores, letters, replace(self.agreement_options, measure=measure))
 
     @property
     def disagreement(self) -> float | None:
-        """How much the maps disagree: `mean_disagreement`."""
+        """The disagreement of the maps, by `mean_disagreement`."""
         if self.agreement is None:
             return None
         reference = None if self.reference is None else self.reference.row
@@ -173,7 +173,7 @@ class Comparison:
 
     @property
     def compared_pairs(self) -> list[RankedPair]:
-        """The pairs of maps that the disagreement is over, those that agree most first."""
+        """The pairs of maps that the disagreement is averaged over, highest agreement first."""
         if self.agreement is None:
             return []
         reference = None if self.reference is None else self.reference.row
@@ -186,20 +186,20 @@ class Comparison:
 
     @property
     def uncounted(self) -> list[ColumnMap]:
-        """The maps that know nothing of the model; none where a reference is pinned, or too few others are left."""
+        """The random maps, left out of the disagreement; empty if a reference is pinned or too few others are left."""
         random = [column for column in self.explained if column.method.family == BASELINE]
         return random if self.reference is None and len(self.explained) - len(random) > 1 else []
 
     @property
     def disagreement_scope(self) -> str:
-        """The pairs of maps that the disagreement is over."""
+        """The pairs of maps that the disagreement is averaged over, in words."""
         if self.reference is not None:
             return f"the maps and the reference {self.reference.letter}"
         without = " and ".join(column.letter for column in self.uncounted)
         return f"all pairs of maps without {without} (random)" if without else "all pairs of maps"
 
     def agreement_with_reference(self, column: ColumnMap, measure: str) -> float | None:
-        """A column's agreement with the reference; None where there is none."""
+        """Return a column's agreement with the reference; None if there is none."""
         if self.maps is None or self.reference is None or self.reference.row is None or column.row is None:
             return None
         scores = self.maps.scores
@@ -208,11 +208,14 @@ class Comparison:
         )
 
     def moved_share(self, column: ColumnMap) -> float | None:
-        """`agreement.moved_share` of a column's map, where differences are shown."""
+        """Return `agreement.moved_share` of a column's map; None if differences are not shown."""
         return moved_share(self.scores(column)) if self.shows_differences and column is not self.reference else None
 
     def scores(self, column: ColumnMap) -> PartScores:
-        """The value of each part that the column's map shows, as the view says; NaN where there is nothing."""
+        """Return the values of the parts that the column's map shows in this view; NaN for parts without a value.
+
+        Errors: a column without a map.
+        """
         if self.maps is None or column.row is None:
             raise ValueError(f"column {column.letter}: has no map")
         own = self.maps.scores[column.row]
@@ -223,7 +226,7 @@ class Comparison:
 
     @cached_property
     def scale_end(self) -> float | None:
-        """End of the scale of all maps; None for a scale a map. Maps relative to the reference share one."""
+        """The end of the common scale; None if each map has its own. Maps relative to the reference share one."""
         if not self.is_relative and self.view.scale == "own":
             return None
         sizes = [np.abs(self.scores(column)) for column in self.explained]
@@ -245,14 +248,14 @@ def empty_columns(state: CompareState, methods: Methods) -> tuple[ColumnMap, ...
 
 
 def prediction_text(prediction: Prediction) -> str:
-    """The predicted class with its probability, or the score."""
+    """Return the predicted class with its probability, or the score."""
     if prediction.regression:
         return f"{prediction.labels[0]} {signed(prediction.logits[0])}"
     return f"{predicted_name(prediction)} {percent(prediction.probabilities[prediction.index])}"
 
 
 def class_labels(columns: Sequence[ColumnMap]) -> list[str]:
-    """The classes of all models that have explained something, each once."""
+    """Return the classes of all models with an explanation, without duplicates."""
     predictions = [column.explanation.prediction for column in columns if column.explanation is not None]
     return list(dict.fromkeys(label for one in predictions if not one.regression for label in one.labels))
 
@@ -264,7 +267,7 @@ OWN_CLASSES = (
 
 
 def class_verdict(columns: Sequence[ColumnMap]) -> str:
-    """Whether the models agree on the class; empty where fewer than two models have classes."""
+    """Say whether the models agree on the class; empty if fewer than two models have classes."""
     letters_by_label: dict[str, dict[str, None]] = {}
     models: set[str] = set()
     for column in columns:
@@ -281,7 +284,7 @@ def class_verdict(columns: Sequence[ColumnMap]) -> str:
 
 
 def own_classes_note(columns: Sequence[ColumnMap]) -> str:
-    """Said where the maps explain different classes, each that of its own model; else empty."""
+    """Return a note if the maps explain different classes, each that of its own model; else an empty string."""
     made = [column.explanation for column in columns if column.explanation is not None]
     explained = {one.provenance.target_label for one in made if not one.prediction.regression}
     return OWN_CLASSES if len(explained) > 1 else ""

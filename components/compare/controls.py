@@ -79,7 +79,7 @@ ORDER_HELP = (
 
 
 def example_controls(source: Opened, line: DeltaGenerator, columns: Sequence[ModelMethodPair]) -> None:
-    """The text or picture of all columns, and in the line the buttons to the examples before and after."""
+    """Draw the choice of the text or picture of all columns. `line`: container for the buttons Previous and Next."""
     models = dict.fromkeys(pair.model for pair in columns)
     if not isinstance(source, OpenTexts):
         picture_choice.draw_example_controls(source, models)
@@ -94,7 +94,7 @@ def example_controls(source: Opened, line: DeltaGenerator, columns: Sequence[Mod
 
 
 def _other_text_controls() -> None:
-    """The switch of another text or prompt, and its field."""
+    """Draw the switch for another text or prompt, and its field."""
     noun = "prompt" if is_causal(str(text_choice.value("model") or "")) else "text"
     has_other, other = key("text", HAS_OTHER), key("text", OTHER)
     st.toggle(
@@ -106,13 +106,13 @@ def _other_text_controls() -> None:
 
 
 def _start_other() -> None:
-    """Begin with the text at hand, which can then be changed."""
+    """Start with a copy of the current text, which can then be changed."""
     if not st.session_state.get(key("text", OTHER)):
         put_other(str(text_choice.value("text") or ""))
 
 
 def _step_buttons(source: OpenTexts, index: int | None) -> None:
-    """Buttons to the examples before and after."""
+    """Draw the buttons to the previous and the next example."""
     before, after = neighbors(range(len(source.data)), index)
     for label, icon, to in (
         ("Previous", ":material/arrow_back:", before), ("Next", ":material/arrow_forward:", after),
@@ -124,7 +124,7 @@ def _step_buttons(source: OpenTexts, index: int | None) -> None:
 
 
 def column_controls(state: CompareState, methods: Methods, models: Sequence[str]) -> None:
-    """A button a column that opens its controls, then those that add a column."""
+    """Draw one button per column that opens its controls, then the buttons that add a column."""
     full = len(state.columns) >= MOST
     with st.container(
         horizontal=True, gap="small", vertical_alignment="bottom", key=key(state.kind, "column_controls")
@@ -141,7 +141,7 @@ def column_controls(state: CompareState, methods: Methods, models: Sequence[str]
 
 
 def _model_button(state: CompareState, models: Sequence[str], full: bool) -> None:
-    """While all columns are of one model: another one for the data set, one click away."""
+    """If all columns have the same model, draw a button that adds a column with another model for the data set."""
     if not state.columns or len({pair.model for pair in state.columns}) > 1:
         return
     first = state.columns[0]
@@ -158,7 +158,7 @@ def _model_button(state: CompareState, models: Sequence[str], full: bool) -> Non
 
 
 def _random_button(state: CompareState, full: bool) -> None:
-    """The baseline that knows nothing, one click away."""
+    """Draw a button that adds the baseline of random scores."""
     model = state.columns[0].model if state.columns else state.focus.model
     baseline = ModelMethodPair(model, PROBE)
     if model and baseline not in state.columns:
@@ -220,7 +220,10 @@ def _pair_editor(
     label: str,
     change: Callable[[ModelMethodPair], list[ModelMethodPair]],
 ) -> None:
-    """Model, method and its parameters, and a button that takes them. `change`: returns the columns then."""
+    """Draw the choice of a model, a method and its parameters, and a button that applies it.
+
+    `change`: returns the new columns.
+    """
     name = key(state.kind, prefix)
     for part, value in {"model": start.model or None, "method": start.method}.items():
         st.session_state.setdefault(f"{name}{part}", value)
@@ -255,7 +258,7 @@ def _start_parameter(method: Explainer, key: str, name: str, value: str) -> None
 
 
 def _put_pairs(state: CompareState, columns: Sequence[ModelMethodPair]) -> None:
-    """Compare these columns. A reference that was changed stays one; one that was removed is dropped."""
+    """Set the columns. A reference that was changed stays the reference; one that was removed is dropped."""
     put_columns(state.kind, columns)
     if state.pinned is not None and state.reference not in columns:
         changed = len(columns) == len(state.columns)
@@ -263,7 +266,7 @@ def _put_pairs(state: CompareState, columns: Sequence[ModelMethodPair]) -> None:
 
 
 def view_controls(state: CompareState, source: Opened, line: DeltaGenerator) -> None:
-    """The rare controls: of the data set, the class that is explained, and how maps are shown."""
+    """Draw the rarely used controls: those of the data set, the explained class, and how maps are shown."""
     kind = state.kind
     if (options := options_popover(key(kind, ""), line)) is None:
         return
@@ -281,7 +284,7 @@ def view_controls(state: CompareState, source: Opened, line: DeltaGenerator) -> 
 
 
 def _class_control(state: CompareState, labels: Collection[str]) -> None:
-    """The class that is explained: each model's own, or one for all by its label."""
+    """Draw the choice of the explained class: each model's own prediction, or one label for all models."""
     options = dict.fromkeys([PREDICTED, *labels, state.target or PREDICTED])
     st.selectbox(
         "Explained class",

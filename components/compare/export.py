@@ -1,4 +1,4 @@
-"""A comparison as files: a page that stands alone, tables, JSON, and how to cite and repeat it."""
+"""A comparison as files: a standalone page, tables and JSON, with the citation and the command."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from engine.table_io import escape_cell
 
 
 def comparison_html(comparison: Comparison) -> str:
-    """The maps and the matrix as one file: style inside, no script, nothing fetched, light and dark."""
+    """Return the maps and the matrix as one HTML file without scripts or external resources, light and dark."""
     maps = picture_maps_html(comparison) if comparison.state.kind == "image" else text_maps_html(comparison)
     lines = filter(None, (class_verdict(comparison.columns), parts_words(comparison)))
     sections = [
@@ -61,7 +61,7 @@ def comparison_html(comparison: Comparison) -> str:
 
 
 def matrix_html(comparison: Comparison) -> str:
-    """The matrix as a table, with what it measures."""
+    """Return the matrix as an HTML table, with a description of the measure."""
     agreement = comparison.agreement
     if agreement is None or len(comparison.explained) < 2:
         return ""
@@ -80,7 +80,10 @@ def matrix_html(comparison: Comparison) -> str:
 
 
 def scores_csv(comparison: Comparison) -> str:
-    """A row a part, a column a map: scores in full, empty where a model does not read the part."""
+    """Return the scores as CSV: one row per part, one column per map.
+
+    Scores are unrounded, and empty if a model does not read the part.
+    """
     codes = (escape_cell(_pair_code(comparison, column)) for column in comparison.explained)
     rows: list[list[object]] = [["part", "start", "end", "segment", *codes]]
     if comparison.maps is not None:
@@ -91,7 +94,10 @@ def scores_csv(comparison: Comparison) -> str:
 
 
 def matrix_csv(comparison: Comparison) -> str:
-    """A row for every two maps: both measures in full, empty where a map has no order."""
+    """Return the agreement as CSV, one row per pair of maps with both measures.
+
+    Values are unrounded, and empty if a map has no order.
+    """
     rows: list[list[object]] = [["column", "other", "order", "top_percent", *MEASURES]]
     agreements = [comparison.agreement_of(measure) for measure in MEASURES]
     for i, one in enumerate(comparison.explained):
@@ -104,7 +110,7 @@ def matrix_csv(comparison: Comparison) -> str:
 
 
 def comparison_json(comparison: Comparison) -> str:
-    """What `exegesis compare --json` prints."""
+    """Return the output of `exegesis compare --json`."""
     if comparison.maps is None:
         return "{}\n"
     codes = [_pair_code(comparison, column) for column in comparison.explained]
@@ -128,13 +134,16 @@ def _other_to_json(comparison: Comparison, one: OtherMap) -> dict[str, Any]:
 
 
 def command(comparison: Comparison) -> str:
-    """The command that makes the same numbers, quoted for a POSIX shell."""
+    """Return the command that computes the same values, quoted for a POSIX shell."""
     example = comparison.state.input
     return command_line(_arguments(comparison), example if isinstance(example, Example) else None)
 
 
 def cite_html(comparison: Comparison) -> str:
-    """Product, version, models and revisions, and a reference for each method. Everything foreign is escaped."""
+    """Return the citation as HTML: product, version, models, revisions, and the methods' references.
+
+    All foreign text is escaped.
+    """
     explained = list(zip(comparison.explained, comparison.explanations, strict=True))
     origins = [f"{column.letter}: {citation(explanation, comparison.state.input)}" for column, explanation in explained]
     lines = (line for column, explanation in explained for line in references(((column.method, explanation),)))
@@ -179,7 +188,7 @@ def _csv(rows: list[list[object]]) -> str:
 
 
 def export_panel(comparison: Comparison) -> None:
-    """Files to download and how to cite. A file is built when its button is pressed, not before."""
+    """Draw the download buttons and the citation. A file is built only when its button is pressed."""
     if not comparison.explained:
         return
     state = comparison.state

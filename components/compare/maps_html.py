@@ -1,8 +1,8 @@
-"""The maps side by side as HTML: of a text as a table or as the text itself, of a picture as a card a column.
+"""Maps side by side as HTML: for texts a table or the text itself, for pictures one card per column.
 
-In the table of a text a row is a part and a column a map. A cell has its value in words as well as in color: `data-v`
-is the score in full, `data-r` its rank. A card has its map over the picture as its model sees it; where models see
-another part of the picture or cut it into other patches, all cards show the common patches.
+In the table of a text, rows are parts and columns are maps. A cell shows its value as text as well as color; `data-v`
+is the unrounded score and `data-r` its rank. A card shows its map over the picture as its model sees it. If models see
+different parts of the picture or cut it into different patches, all cards show the common patches.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ LABEL = "Maps side by side, a row for each part of the text"
 UP, DOWN, SAME = "↑", "↓", "="
 ABSENT = "–"
 TINY = 0.005
-"""Share of the largest score under which a part is all but white."""
+"""Share of the largest score below which a part is almost white."""
 LONGEST = 60
-"""Characters of a reason in a head; the rest of it opens."""
+"""Maximum characters of a reason in a header; the rest is shown on click."""
 LEAST_SCALE = 1e-3
-"""A scale that ends below is written in a power of ten beside the scale."""
+"""End of a scale below which its numbers are written with a power of ten, next to the scale."""
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 ABOUT_TITLE = "Checks, costs and cautions"
 Pixels = UInt8[np.ndarray, "height width 3"]
 
 
 def use_compare_styles() -> None:
-    """Put the style sheets into the page; they take no room."""
+    """Add the style sheets to the page; they take no space."""
     use_picture_styles()
     st.html(compare_sheet())
 
@@ -53,7 +53,7 @@ def compare_sheet() -> str:
 
 
 def text_maps_html(comparison: Comparison) -> str:
-    """The texts, the table, or both, with a head for each column. Everything that is not ours is escaped."""
+    """HTML of the texts, the table, or both, with a header for each column. All foreign text is escaped."""
     if comparison.view.layout == "text":
         texts = "".join(_text_cards(comparison))
         return f'<div class="xg"><div class="xg-texts">{texts}</div>{foot_html(comparison)}</div>'
@@ -69,7 +69,7 @@ def text_maps_html(comparison: Comparison) -> str:
 
 
 def head_html(comparison: Comparison, column: ColumnMap) -> str:
-    """The head of a map: its name and model, what that predicts, its agreement with the reference, its scale."""
+    """HTML header of a map: its name and model, the prediction, its agreement with the reference, and its scale."""
     lines = [
         f'<p class="xg-title"><b class="xg-letter">{column.letter}</b> {escape(column.title)}</p>',
         small(column.model),
@@ -91,7 +91,7 @@ def head_html(comparison: Comparison, column: ColumnMap) -> str:
 
 
 def legend_html(comparison: Comparison, column: ColumnMap) -> str:
-    """The scale in colors and numbers, or that there is nothing to color."""
+    """HTML of the color scale with its numbers, or of a note that there is nothing to color."""
     token_map = token_map_of(comparison, column)
     if comparison.is_relative and comparison.reference is column:
         return ""
@@ -108,18 +108,18 @@ def legend_html(comparison: Comparison, column: ColumnMap) -> str:
 
 
 def foot_html(comparison: Comparison) -> str:
-    """The meaning of the colors, and which maps have an order mostly of scores that nobody sees."""
+    """HTML of the meaning of the colors, and of a warning about maps whose scores are mostly tiny."""
     lines = [] if comparison.maps is None else [_color_words(comparison), *_tiny_score_lines(comparison)]
     return f'<div class="xg-foot">{"".join(map(small, lines))}</div>' if lines else ""
 
 
 def small(text: str) -> str:
-    """A line of a head or foot."""
+    """HTML of a line in a header or footer."""
     return f'<p class="xg-small">{escape(text)}</p>'
 
 
 def token_map_of(comparison: Comparison, column: ColumnMap) -> TokenMap:
-    """The column's map of the parts that it has."""
+    """Return the column's map of the parts that have a finite value."""
     example = comparison.state.input
     texts = example.texts if isinstance(example, Example) else ()
     scores = comparison.scores(column)
@@ -136,7 +136,7 @@ def token_map_of(comparison: Comparison, column: ColumnMap) -> TokenMap:
 
 
 def move_words(moved: int | float) -> str:
-    """↑3: three ranks higher than in the reference."""
+    """Format a rank change: ↑3 is three ranks higher than in the reference."""
     return SAME if moved == 0 else f"{UP if moved > 0 else DOWN}{abs(moved):.0f}"
 
 
@@ -159,7 +159,7 @@ def _reference_class(comparison: Comparison, column: ColumnMap) -> str:
 
 
 def _reference_lines(comparison: Comparison, column: ColumnMap) -> Iterator[str]:
-    """Both measures, whatever the matrix shows."""
+    """Yield lines on the agreement with the reference, by both measures, whichever the matrix shows."""
     reference = comparison.reference
     if reference is None:
         return
@@ -188,7 +188,7 @@ def _unread_lines(comparison: Comparison, column: ColumnMap) -> Iterator[str]:
 
 
 def _reason_html(column: ColumnMap) -> str:
-    """Why there is no map: its first sentence, the whole of a long one behind a click."""
+    """HTML of the reason why there is no map: its first sentence, with the rest of a long one behind a click."""
     kind = " xg-error" if column.failed else ""
     first, _, rest = column.message.partition(". ")
     if len(first) > LONGEST:
@@ -214,7 +214,7 @@ def _color_words(comparison: Comparison) -> str:
 
 
 def _tiny_score_lines(comparison: Comparison) -> Iterator[str]:
-    """A warning where most scores are tiny: ranks do not show how small a score is."""
+    """Yield a warning if most scores of a map are tiny, because ranks do not show how small a score is."""
     letters = [column.letter for column in comparison.explained if _mostly_tiny(comparison, column)]
     if letters:
         named, share = ", ".join(letters), f"{100 * TINY:g}%"
@@ -252,7 +252,7 @@ def _table_rows(comparison: Comparison) -> Iterator[str]:
 
 
 class _ColumnCells:
-    """The cells of one column, by the place of their part."""
+    """The cells of one column, by the index of their part."""
 
     def __init__(self, comparison: Comparison, column: ColumnMap) -> None:
         self._moving, self._relative = comparison.shows_moves, comparison.is_relative
@@ -262,7 +262,7 @@ class _ColumnCells:
         self._numbers = _number_format(comparison, column, self._map)
 
     def cell(self, place: int) -> str:
-        """The value on its color; a dash where there is none."""
+        """HTML of the value on its color; a dash if there is none."""
         if place not in self._places:
             return f"<td>{ABSENT}</td>"
         position = self._places[place]
@@ -281,7 +281,7 @@ def _score_facts(token_map: TokenMap, position: int) -> str:
 
 
 def _text_cards(comparison: Comparison) -> Iterator[str]:
-    """Each map as the text itself, with its head above."""
+    """Yield each map as the text itself, below its header."""
     for column in comparison.columns:
         html = "" if column.explanation is None else token_map_html(token_map_of(comparison, column))
         pinned = class_of("xg-text-card", _reference_class(comparison, column))
@@ -289,7 +289,7 @@ def _text_cards(comparison: Comparison) -> Iterator[str]:
 
 
 def _short_text_cards(comparison: Comparison) -> Iterator[str]:
-    """Each map as the text itself, with its name and scale above; the rest is in the heads of the table."""
+    """Yield each map as the text itself, below its name; the rest is in the headers of the table."""
     for column in comparison.explained:
         name = f'<b class="xg-letter">{column.letter}</b> {escape(column.name.removeprefix(column.letter).strip())}'
         html = token_map_html(token_map_of(comparison, column))
@@ -298,9 +298,9 @@ def _short_text_cards(comparison: Comparison) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class NumberFormat:
-    """How the numbers of one map are written: all with the same decimals, so that they can be read down a column.
+    """Number format of one map: all values have the same decimals, so that a column can be read downward.
 
-    `factor`: divides a number before it is written; `unit` follows each number, `power` the scale.
+    `factor`: divides a value before it is written. `unit`: follows each value. `power`: follows the scale.
     """
 
     decimals: int
@@ -310,16 +310,16 @@ class NumberFormat:
     power: str = ""
 
     def cell(self, value: float) -> str:
-        """A number of the map."""
+        """Format a value of the map."""
         return f"{fixed(value / self.factor, self.decimals, self.sign)}{self.unit}"
 
     def end(self, value: float) -> str:
-        """The end of the scale, which needs no sign."""
+        """Format the end of the scale, which needs no sign."""
         return f"{fixed(value / self.factor, self.decimals, False)}{self.unit}"
 
 
 def number_format(scores: PartScores, end: float, sign: bool, share: bool) -> NumberFormat:
-    """The format of scores on a scale to `end`. `share`: they are shares of a whole, written in percent."""
+    """Return the format of scores on a scale up to `end`. `share`: whether they are shares, written in percent."""
     if share:
         return NumberFormat(1, sign, 0.01, "%")
     if (scores[np.isfinite(scores)] % 1 == 0).all():
@@ -331,7 +331,7 @@ def number_format(scores: PartScores, end: float, sign: bool, share: bool) -> Nu
 
 
 def picture_maps_html(comparison: Comparison) -> str:
-    """The pictures once for each model, then the cards. Everything that is not ours is escaped."""
+    """HTML of the cards, with the picture embedded once for each model. All foreign text is escaped."""
     named = {
         column.explanation.provenance.model: column.model
         for column in comparison.columns
@@ -350,7 +350,10 @@ def picture_maps_html(comparison: Comparison) -> str:
 
 
 def patch_map_of(comparison: Comparison, column: ColumnMap) -> PatchMap:
-    """The column's map of the common patches; what has no order has no moves, and is drawn as none."""
+    """Return the column's map of the common patches; values that do not exist are drawn as 0.
+
+    Errors: a column without a map of patches.
+    """
     if comparison.maps is None or comparison.maps.grid is None:
         raise ValueError(f"column {column.letter}: has no map of patches")
     scores = np.nan_to_num(comparison.scores(column)).reshape(comparison.maps.grid)
@@ -376,7 +379,7 @@ def _picture_card(comparison: Comparison, column: ColumnMap, models: list[str]) 
 
 
 def _picture(names: list[str], pictures: list[Pixels]) -> str:
-    """The picture itself, in its colors, as the model with the finest view sees it."""
+    """HTML card of the picture without a map, as the model with the finest view sees it."""
     if not pictures:
         return ""
     best = max(range(len(pictures)), key=lambda place: pictures[place].size)
@@ -389,7 +392,10 @@ def _picture(names: list[str], pictures: list[Pixels]) -> str:
 
 
 def _model_views(comparison: Comparison, models: list[str]) -> Iterator[Pixels]:
-    """The part of the picture that all models see, as each of them sees it; the whole before the first has a map."""
+    """Yield, for each model, the part of the picture that all models see, as that model sees it.
+
+    Yields the whole picture before the first map exists.
+    """
     picture = comparison.state.input
     if not isinstance(picture, Picture):
         return
@@ -411,7 +417,7 @@ def _crop(pixels: Pixels, own: PictureBox, box: PictureBox) -> Pixels:
 
 
 def about_html(comparison: Comparison) -> str:
-    """Check, cost, cautions and provenance of each column that has a map. Everything that is not ours is escaped."""
+    """HTML of the check, cost, cautions and provenance of each column with a map. All foreign text is escaped."""
     items = "".join(_about_item(column) for column in comparison.explained)
     return (
         f'<div class="xg"><details class="xg-details xg-small"><summary>{ABOUT_TITLE}</summary>'

@@ -1,6 +1,7 @@
-"""The results of the Compare page: the maps as they are computed, the class verdict, the matrix, and the checks.
+"""Results of the Compare page: the maps as they are computed, the class verdict, the matrix, and the checks.
 
-Then where they disagree most: a job explains many examples, and the list shows those that differ most first.
+Below them is the search for disagreement: a job explains many examples, and a list shows the largest disagreement
+first.
 """
 
 from __future__ import annotations
@@ -58,18 +59,22 @@ if TYPE_CHECKING:
 else:
     pandas = LazyModule("pandas")
     comparisons = LazyModule("components.charts.comparisons")
-"""They take long to import, and the maps are drawn before."""
+"""Slow to import, and not needed to draw the maps."""
 
 NO_MODEL = "Add a column: a model and a method."
 MEASURE_TITLES = {"spearman": "Rank correlation", "top_k": "Shared top"}
 ORDER_WORDS = {"sign": "with their sign, as on Evaluate", "size": "by absolute value"}
 ROUNDING = 1e-12
 EDGES, CELL, ROW, NARROWEST = 210, 64, 46, 340
-"""Pixels of the letters and the scale, of a column, of a row, and of the whole, which is no wider on a phone."""
+"""Sizes of the matrix in pixels: letters and scale, a column, a row, and the smallest width, which fits a phone."""
 TOP, LEFT, TICKS, LEGEND, LEGEND_LINE, LINE, ROW_LABEL = 20, 130, 30, 12, 17, 48, 18
-"""Pixels above the cells, of the names at the left, the letters below, the notes; characters of a note and a name."""
+"""More sizes of the matrix.
+
+In pixels: space above the cells, names at the left, letters below, font size and line height of the notes. In
+characters: a line of a note, and a line of a name.
+"""
 FEW, MANY, SMALL, LARGE = 4, 5, 10, 11
-"""With fewer columns the scale has room for three numbers; with more than many the values are written small."""
+"""Below `FEW` columns the scale has three numbers; above `MANY` columns values have the font size `SMALL`."""
 TABLE = "disputed"
 MOST_IN_VIEW, MOST_CHARACTERS = 10, 160
 TOO_FEW = "The search needs two columns with a map of this example."
@@ -77,7 +82,7 @@ TOO_FEW = "The search needs two columns with a map of this example."
 
 @dataclass(eq=False)
 class _ColumnSlot:
-    """A column's place among the maps. `message`: what `fill` says of it while it has no map."""
+    """A column's place among the maps. `message`: the placeholder that `fill_places` sets while it has no map."""
 
     message: Placeholder | None = None
 
@@ -86,14 +91,14 @@ class _ColumnSlot:
         return ""
 
     def html(self, body: str) -> None:
-        """Nothing is drawn by itself: the maps are drawn together."""
+        """Do nothing, because the maps are drawn together."""
 
 
 def comparison_panel(state: CompareState, methods: Methods) -> Comparison | None:
-    """The maps, drawn as explanations come, the costly last; None after saying why there are none."""
+    """Draw the maps as explanations arrive, costly ones last; None after a message if there are none."""
     if missing := _missing_input(state):
         st.info(missing)
-    if missing or state.input is None:  # the controls of pictures show why
+    if missing or state.input is None:  # the picture controls show why
         return None
     progress, panel = st.empty(), st.empty()
     slots = [_ColumnSlot() for _ in state.columns]
@@ -150,26 +155,26 @@ def _comparison(
 
 
 def about_panel(comparison: Comparison) -> None:
-    """Checks, costs and cautions of the columns, in a list that a click opens."""
+    """Draw checks, costs and cautions of the columns in a list that is closed at first."""
     if comparison.explained:
         st.html(about_html(comparison))
 
 
 def label_words(state: CompareState, source: Opened) -> str:
-    """The example's label in the data set, in words; empty where there is none."""
+    """Describe the example's label in the data set; empty if there is none."""
     label = CHOICES[state.kind].label(state.focus, source)
     return "" if label is None else f"Label: {label_name(state.kind, state.focus, source) or label}."
 
 
 def verdict_panel(comparison: Comparison, label: str) -> None:
-    """The answer of the matrix; whether the models agree on the class, and the example's `label`."""
+    """Draw the summary of the matrix, whether the models agree on the class, and the example's `label`."""
     texts = (agreement_summary(comparison), class_verdict(comparison.columns), label)
     if lines := " ".join(filter(None, texts)):
         st.html(f'<div class="xg"><p class="xg-verdict">{escape(lines)}</p></div>')
 
 
 def notes_panel(comparison: Comparison, source: Opened) -> None:
-    """Said below the answer: maps of different classes, and models that have not learned to answer the data set."""
+    """Draw notes on maps of different classes, and on models at chance on the data set."""
     state = comparison.state
     if own := own_classes_note(comparison.columns):
         show_note(own)
@@ -180,10 +185,10 @@ def notes_panel(comparison: Comparison, source: Opened) -> None:
 
 
 def agreement_summary(comparison: Comparison) -> str:
-    """The columns that agree most and least, with the measure and its level by chance; empty below two maps.
+    """Name the columns that agree most and least, with the measure and its chance level; empty below two maps.
 
-    Over the pairs that `mean_disagreement` is over. By chance, Spearman's rho of n parts has mean 0 and standard
-    deviation 1 / sqrt(n - 1); of a random top k of n, k / n are shared on average.
+    It compares the pairs that `mean_disagreement` averages over. By chance, Spearman's rho of n parts has mean 0 and
+    standard deviation 1 / sqrt(n - 1), and random top-k sets of n parts share k / n on average.
     """
     agreement, pairs = comparison.agreement, comparison.compared_pairs
     if agreement is None or not pairs:
@@ -214,7 +219,7 @@ def agreement_summary(comparison: Comparison) -> str:
 
 
 def matrix_panel(comparison: Comparison) -> None:
-    """Below the maps: the matrix of all columns that have a map."""
+    """Draw the matrix of all columns that have a map."""
     if len(comparison.columns) == 1 and comparison.others:
         return
     st.subheader("Do they agree?", anchor=False)
@@ -236,19 +241,19 @@ def matrix_panel(comparison: Comparison) -> None:
 
 
 def row_label(name: str) -> str:
-    """The name of a row of the matrix, in at most three short lines that a phone is wide enough for."""
+    """Return the label of a row of the matrix as HTML, in at most three short lines that fit on a phone."""
     lines = textwrap.wrap(name, ROW_LABEL, max_lines=3, placeholder=" …")
     return "<br>".join(escape(line, quote=False) for line in lines)
 
 
 def missing_words(comparison: Comparison) -> str:
-    """Which columns are not in the matrix; empty where all are."""
+    """Name the columns that are not in the matrix; empty if all are."""
     gone = [column.name for column in comparison.columns if column.explanation is None]
     return f"Not in the matrix, because there is no map: {', '.join(gone)}." if gone else ""
 
 
 def parts_words(comparison: Comparison) -> str:
-    """On which parts maps are shown and compared."""
+    """Describe the parts on which maps are shown and compared."""
     maps = comparison.maps
     if maps is None:
         return "No column has a map yet."
@@ -272,7 +277,7 @@ def parts_words(comparison: Comparison) -> str:
 
 
 def agreement_words(agreement: Agreement, view: CompareViewOptions, unit: str) -> str:
-    """What the matrix measures."""
+    """Describe what the matrix measures."""
     if agreement.measure == "spearman":
         words = f"Spearman's ρ of the {plural(unit)}' scores: +1 same order, 0 unrelated, −1 reverse order. "
     else:
@@ -285,7 +290,7 @@ def agreement_words(agreement: Agreement, view: CompareViewOptions, unit: str) -
 
 
 def disagreement_words(disagreement: float, comparison: Comparison) -> str:
-    """One number for the example."""
+    """Describe the disagreement on the example."""
     name = "ρ" if comparison.view.measure == "spearman" else "shared top"
     scope = comparison.disagreement_scope
     return f"Disagreement on this example: {hundredths(disagreement)} (1 minus the mean {name} over {scope})."
@@ -294,7 +299,7 @@ def disagreement_words(disagreement: float, comparison: Comparison) -> str:
 def _draw_matrix(comparison: Comparison, agreement: Agreement) -> None:
     names = {column.letter: column.name for column in comparison.explained}
     figure = comparisons.agreement_figure(agreement, names, browser_theme())
-    # Letters alone below, so that the cells have room on a phone.
+    # Only letters below, so that the cells have room on a phone.
     figure.update_xaxes(tickvals=list(names.values()), ticktext=list(names), tickangle=0)
     figure.update_yaxes(tickvals=list(names.values()), ticktext=[row_label(name) for name in names.values()])
     figure.update_traces(textfont_size=SMALL if len(names) > MANY else LARGE)
@@ -316,7 +321,10 @@ def _draw_matrix(comparison: Comparison, agreement: Agreement) -> None:
 
 
 def search_panel(comparison: Comparison, source: Opened) -> None:
-    """Opened by its switch. Columns without a map of the example at hand are not searched."""
+    """Draw the search for disagreement, if its switch is on.
+
+    Columns without a map of the current example are not searched.
+    """
     state = comparison.state
     st.subheader("Where they disagree most", anchor=False)
     if not st.toggle(
@@ -341,7 +349,7 @@ def search_panel(comparison: Comparison, source: Opened) -> None:
 
 
 def search_plan(comparison: Comparison, source: Opened) -> ComparisonPlan:
-    """The plan of the search: the columns that have a map here, on the data set that is open."""
+    """Return the plan of the search: the columns with a map of the current example, on the open data set."""
     state = comparison.state
     pairs = tuple(state.columns[LETTERS.index(column.letter)] for column in comparison.explained)
     name, split = portable_name(state.kind, source.name), source.split or None
@@ -349,7 +357,7 @@ def search_plan(comparison: Comparison, source: Opened) -> ComparisonPlan:
 
 
 def _is_same_search(spec: Mapping[str, object], other: Mapping[str, object]) -> bool:
-    """Whether a job makes the same maps, of any number of examples."""
+    """Whether two jobs compute the same maps, of any number of examples."""
     return {**spec, "examples": 0} == {**other, "examples": 0}
 
 
@@ -362,7 +370,7 @@ def _draw_search(comparison: Comparison, source: Opened) -> None:
         plan, comparison.state.view, reference, source.data.revision, jobs.stamp, count_losses(), str(home())
     )  # fmt: skip
     wanted = min(plan.examples, len(source.data))
-    # With fewer maps the number means something else.
+    # With fewer maps, the disagreement means something else.
     complete = [one for one in examples if one.maps == len(plan.pairs)]
     missing = wanted - len(complete)
     label = f"Compare {count(wanted, 'example')}" if not complete else f"Compare the other {count(missing, 'example')}"
@@ -395,7 +403,7 @@ def _draw_list(comparison: Comparison, source: Opened, examples: Sequence[Exampl
 
 
 def disagreement_frame(examples: Sequence[ExampleDisagreement], comparison: Comparison) -> pandas.DataFrame:
-    """A row an example: place, disagreement, whether the predicted classes differ, what each model predicts, text."""
+    """Return one row per example: index, disagreement, text, whether predicted classes differ, and predictions."""
     columns: dict[str, list[object]] = {
         "#": [one.index for one in examples],
         "Disagreement": [one.value for one in examples],
@@ -411,7 +419,7 @@ def disagreement_frame(examples: Sequence[ExampleDisagreement], comparison: Comp
 
 
 def list_words(examples: Sequence[ExampleDisagreement], comparison: Comparison) -> str:
-    """The meaning of the number, and over how many examples."""
+    """Describe the disagreement in the list, and the number of examples."""
     view = comparison.view
     name = "ρ" if view.measure == "spearman" else f"shared top {view.percent}%"
     values = [one.value for one in examples if one.value is not None]

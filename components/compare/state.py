@@ -1,6 +1,6 @@
-"""The state of the Compare page: plain values that a link fills, the widgets hold, and a page change keeps.
+"""The state of the Compare page as plain values: in its link, in the widgets, and in the session between pages.
 
-A text and a picture have a session of their own each, so that turning from one to the other loses nothing.
+Texts and pictures have separate sessions, so switching between them loses nothing.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ from engine.request import Example, Input, Prompt
 
 UNITS = ("word", "token", "sentence", "turn")
 SHOWN = ("scores", "difference", "moves")
-"""Contents of the maps: scores; each part's share of the map against its share in the reference; or how far it has
-moved in rank from where the reference has it.
+"""Contents of the maps: scores, differences or rank changes.
+
+A difference is a part's share of the map minus its share in the reference; a rank change is relative to the reference.
 """
 SCALES = ("own", "common")
 PERCENTS = (5, 10, TOP_PERCENT, 25, 50)
@@ -43,30 +44,31 @@ EXAMPLES = (10, 25, 50, 100, 250, 500)
 DEFAULT_EXAMPLES = 50
 LAYOUTS = ("both", "table", "text")
 LETTERS = ascii_uppercase[:MOST]
-"""Names of columns, from the left."""
+"""Letters that name the columns, from the left."""
 START = {
     "text": ("gradient_x_input", "attention_rollout", "occlusion", "random"),
     "image": ("gradient_x_input", "grad_cam", "attention_rollout", "random"),
 }
-"""By kind of input, the methods of the columns that the page begins with."""
+"""Methods of the initial columns, by kind of input."""
 SECTIONS = ("search",)
 SESSIONS = KindSessions("compare", SELECTIONS)
 key = SESSIONS.key
 VIEW = "look."
 """Prefix of the widget keys of view options."""
 PLACE = ("data", "split", "index", "digest")
-"""Fields of a link that name an example's place."""
+"""Fields of a link that locate an example."""
 OTHER = "other"
-"""The field of a link that holds another text or prompt, all of whose maps are compared with those of the first."""
+"""Field of a link with another text or prompt, whose maps are compared with those of the first."""
 HAS_OTHER = "has_other"
-"""The control that asks for it."""
+"""Name of the switch for the other text."""
 
 
 @dataclass(frozen=True)
 class CompareViewOptions:
-    """`percent`: of the parts that count as the top. `examples`: how many are searched for disagreement.
+    """View options of the Compare page.
 
-    `scale`: "common" divides the scores of each map by the sum of their sizes, so that one scale fits all.
+    `percent`: percentage of parts that count as the top. `examples`: number of examples searched for disagreement.
+    `scale`: "common" divides the scores of each map by the sum of their absolute values, so that one scale fits all.
     """
 
     unit: str = option(UNITS[0], choices=UNITS)
@@ -91,8 +93,11 @@ DEFAULT_VIEW = CompareViewOptions()
 
 @dataclass(frozen=True, kw_only=True)
 class CompareState:
-    """`columns` from the left; `reference`: the one that the others are compared with. `target`: the label of the class
-    that all explain, None for each model's own predicted class. `other`: another text, which every column reads too.
+    """State of the Compare page.
+
+    `columns`: the columns from the left. `reference`: the column that the others are compared with. `target`: the label
+    of the class that all columns explain, None for each model's own predicted class. `other`: another text, which every
+    column explains too.
     """
 
     kind: str
@@ -107,24 +112,24 @@ class CompareState:
 
     @property
     def other_input(self) -> Example | None:
-        """The other text as an input like the first; None where there is none."""
+        """The other text as an input like the first; None if there is none."""
         if self.other is None or not isinstance(self.input, Example):
             return None
         return dataclasses.replace(self.input, text=self.other)
 
     @property
     def input(self) -> Input | None:
-        """The text or picture; None where there is none to read."""
+        """The text or picture; None if there is none."""
         return self.focus.input
 
     @property
     def pinned(self) -> int | None:
-        """The place of the reference among the columns."""
+        """The index of the reference among the columns; None if there is none."""
         return self.columns.index(self.reference) if self.reference in self.columns else None
 
 
 def read_state(kind: str, query: Query, models: list[str], source: Opened) -> tuple[CompareState, list[str]]:
-    """The state that a link asks for, and a sentence for everything in it that is not known."""
+    """Return the state of a link, and an error for each unknown value in it."""
     errors: list[str] = []
     last = last_values(query)
     focus = CHOICES[kind].from_link(last, models, source, errors)
@@ -138,7 +143,7 @@ def read_state(kind: str, query: Query, models: list[str], source: Opened) -> tu
 
 
 def write(state: CompareState) -> Query:
-    """The link that reopens the state: only what differs from the usual is written, and always kind and columns."""
+    """Return the link that reopens the state: the kind, the columns, and values that differ from the defaults."""
     focus = CHOICES[state.kind].to_link(state.focus)
     columns = {"column": [pair.code for pair in state.columns] or ["none"]}
     reference: Query = {} if state.pinned is None else {"reference": [LETTERS[state.pinned]]}
@@ -148,7 +153,7 @@ def write(state: CompareState) -> Query:
 
 
 def read_columns(codes: Sequence[str], kind: str, errors: list[str]) -> tuple[ModelMethodPair, ...]:
-    """The columns of these codes, each once; a sentence is added to `errors` for what cannot stand there."""
+    """Return the columns of these codes without duplicates; invalid codes and excess columns add to `errors`."""
     pairs: dict[ModelMethodPair, None] = {}
     for code in codes:
         try:
@@ -163,12 +168,12 @@ def read_columns(codes: Sequence[str], kind: str, errors: list[str]) -> tuple[Mo
 
 
 def link_words(errors: Sequence[str]) -> str:
-    """The errors of a link as one text."""
+    """Join the errors of a link into one string."""
     return " ".join([*errors, "The address now matches what is shown."])
 
 
 def default_columns(kind: str, model: str) -> tuple[ModelMethodPair, ...]:
-    """The columns that the page begins with: a few methods on the model that was looked at."""
+    """Return the initial columns: a few methods on the current model."""
     return tuple(ModelMethodPair(model, method) for method in START[kind]) if model else ()
 
 
@@ -183,7 +188,7 @@ def _reference(
 
 
 def load(kind: str, models: list[str]) -> tuple[CompareState, Opened, list[str]]:
-    """Fill the widgets that have no value yet. Returns the state of the last link and what was wrong in it."""
+    """Fill widgets that have no value. Returns the state of the last link, the open data set, and the link's errors."""
     session = SESSIONS[kind]
     link, fresh = session.follow()
     choice = CHOICES[kind]
@@ -198,15 +203,15 @@ def load(kind: str, models: list[str]) -> tuple[CompareState, Opened, list[str]]
     session.fill(_values(state))
     current = session.tell(errors, fresh, lambda: write(state), state, ("column", "reference", OTHER, f"{OTHER}_sha"))
     if fresh and errors:
-        SELECTIONS[kind].carry(write(state))  # at once, as in `follow`
+        SELECTIONS[kind].carry(write(state))  # immediately, as in `follow`
     return state, source, current
 
 
 def from_widgets(loaded: CompareState, source: Opened) -> CompareState:
-    """The state that the controls now show; what is not drawn stays as it was loaded."""
+    """Return the state of the controls; the value of a control that is not drawn stays as loaded."""
     session = SESSIONS[loaded.kind]
     seed, focus = session.value("seed"), CHOICES[loaded.kind].controls(source)
-    # A prompt names its token itself.
+    # A prompt has its own target token.
     target = None if isinstance(focus.input, Prompt) else session.value("target") or None
     return dataclasses.replace(
         loaded,
@@ -222,12 +227,15 @@ def from_widgets(loaded: CompareState, source: Opened) -> CompareState:
 
 
 def save(state: CompareState, loaded: CompareState) -> None:
-    """Remember the state and put it into the address, unless the address says it already."""
+    """Remember the state and write it to the address if it changed."""
     SESSIONS.remember(state, loaded, write)
 
 
 def remember_labels(kind: str, labels: Sequence[str]) -> bool:
-    """Remember the classes that can be explained. Whether the control, which is drawn before, lacks any of them."""
+    """Remember the classes that can be explained.
+
+    Returns whether the control, which is drawn earlier, lacks any of them.
+    """
     new = not set(labels) <= set(remembered_labels(kind))
     SESSIONS[kind].put("labels", list(labels))
     return new
@@ -239,28 +247,28 @@ def remembered_labels(kind: str) -> list[str]:
 
 
 def put_columns(kind: str, columns: Sequence[ModelMethodPair]) -> None:
-    """Compare these from now on: in a callback, or before the controls are drawn."""
+    """Set the columns. Call it in a callback or before the controls are drawn."""
     SESSIONS[kind].put("columns", [pair.code for pair in columns])
 
 
 def put_other(text: str) -> None:
-    """Set the other text, in a callback."""
+    """Set the other text; for use in a callback."""
     SESSIONS["text"].put(OTHER, text)
 
 
 def pin(kind: str, pair: ModelMethodPair | None) -> None:
-    """Compare the other columns with this one, or against none."""
+    """Pin the column that the others are compared with; None removes the pin."""
     SESSIONS[kind].put("reference", "" if pair is None else pair.code)
 
 
 def _without_place(link: Query, data: str) -> Query:
-    """The link with a data set that can be had, and no place that was meant in another."""
+    """Return the link with an available data set, and without the place of an example in another one."""
     return {name: values for name, values in link.items() if name not in PLACE} | {"data": [data]}
 
 
 def _values(state: CompareState) -> dict[str, object]:
     return {
-        "columns": [pair.code for pair in state.columns],  # as texts: a reload of the code replaces classes
+        "columns": [pair.code for pair in state.columns],  # as strings, because a code reload replaces classes
         "reference": "" if state.reference is None else state.reference.code,
         "target": state.target or "",
         "seed": state.seed,

@@ -31,14 +31,14 @@ NAMES = ("first", "other")
 
 @dataclass(eq=False)
 class _Row:
-    """A column's row, drawn as soon as its map of the other text is there."""
+    """A column's row, drawn as soon as its map of the other text exists."""
 
     place: DeltaGenerator
     comparison: Comparison
     column: ColumnMap
 
     def html(self, body: str) -> None:
-        if body:  # empty with a new map, which is drawn with the predictions
+        if body:  # empty for a new map, which is drawn with the predictions
             self.place.html(body)
 
     def quiet(self, row: Placeholder) -> str:
@@ -90,7 +90,7 @@ def text_noun(example: Example) -> str:
 
 
 def how_to_read(comparison: Comparison) -> str:
-    """An explanation of the rows."""
+    """Explain how to read the rows."""
     other = comparison.state.other_input
     noun, unit = "text" if other is None else text_noun(other), comparison.unit
     return (
@@ -101,7 +101,7 @@ def how_to_read(comparison: Comparison) -> str:
 
 
 def two_predictions_html(comparison: Comparison) -> Iterator[str]:
-    """For each model and explained class, both predictions and the change. Everything that is not ours is escaped."""
+    """Yield HTML of both predictions and their change for each model and class. All foreign text is escaped."""
     seen: set[tuple[str, str]] = set()
     for one in comparison.others:
         first = _first(one)
@@ -116,7 +116,7 @@ def two_predictions_html(comparison: Comparison) -> Iterator[str]:
 
 
 def row_html(comparison: Comparison, one: OtherMap) -> str:
-    """Both maps of a column. Everything that is not ours is escaped."""
+    """HTML of both maps of a column. All foreign text is escaped."""
     state, other = comparison.state, comparison.state.other_input
     assert isinstance(state.input, Example)
     assert other is not None
@@ -128,7 +128,7 @@ def row_html(comparison: Comparison, one: OtherMap) -> str:
 
 
 def texts_html(comparison: Comparison) -> str:
-    """The section of a standalone page; empty without another text."""
+    """HTML of the section in a standalone page; empty without another text."""
     if not comparison.others:
         return ""
     rows = "".join(row_html(comparison, one) for one in comparison.others)

@@ -1,1 +1,1 @@
-"""The Evaluate page: which explanation method deserves trust on which model, as tables and charts to be questioned."""
+"""The Evaluate page: how far each explanation method can be trusted on each model, as interactive tables and charts."""

@@ -1,6 +1,7 @@
-"""The answers of an evaluation: the sentences above its leaderboards and charts, computed from what these show.
+"""Answers of an evaluation: sentences above its leaderboards and charts, computed from the values that these show.
 
-They state the uncertainty and are HTML. `titles`: of the methods. `methods`: those that are drawn, None for all.
+They are HTML and state the uncertainty. Throughout, `titles` are the titles of the methods, and `methods` are the
+methods that are drawn, None for all.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from engine.metrics.catalog import AREAS, METRICS
 from engine.metrics.results import MetricScore, mean_difference
 
 NAMED = 5
-"""The most names in one list."""
+"""Maximum number of names in a list."""
 NO_BEST = "No method can be called the best, because the methods share too few examples."
 NO_RANDOM = "Random has no value here, so there is no baseline."
 TOO_FEW = "Too few examples to compare methods."
@@ -38,13 +39,19 @@ Methods = Sequence[str] | None
 
 
 def leaderboard_summary(evaluation: Evaluation, titles: Mapping[str, str], board: Board, metric: str) -> str:
-    """The answer by one metric of an evaluation, as HTML; where it removes units, with `operators_answer`."""
+    """Return the answer of an evaluation by one metric, as HTML.
+
+    If the metric removes units, `operators_answer` follows.
+    """
     answer = summary_html(board, metric, titles, compare_with_random(evaluation, board.model, metric))
     return answer + (operators_answer(evaluation, board.model, titles) if METRICS[metric].needs == "removal" else "")
 
 
 def operators_answer(evaluation: Evaluation, model: str, titles: Titles) -> str:
-    """Whether the best method depends on how units are removed, as HTML; empty without scores by a second operator."""
+    """Say as HTML whether the best method depends on how units are removed.
+
+    Empty without scores by a second operator.
+    """
     compared = [one for one in evaluation.operator_comparisons if one.model == model]
     if not compared:
         return ""
@@ -53,7 +60,7 @@ def operators_answer(evaluation: Evaluation, model: str, titles: Titles) -> str:
 
 
 def summary_html(board: Board, metric: str, titles: Mapping[str, str], better_than_random: Mapping[str, bool]) -> str:
-    """The answer by one metric as HTML, with the metric, the model and the number of examples in bold.
+    """Return the answer by one metric as HTML, with the metric, the model and the number of examples in bold.
 
     `better_than_random`: by method, whether its paired difference from Random is significant.
     """
@@ -65,7 +72,7 @@ def summary_html(board: Board, metric: str, titles: Mapping[str, str], better_th
 def summary_texts(
     board: Board, metric: str, titles: Mapping[str, str], better_than_random: Mapping[str, bool]
 ) -> list[str]:
-    """The sentences of the answer: the best methods, the comparison with Random, the methods without a value."""
+    """Return the sentences of the answer: the best methods, the comparison with Random, the methods without a value."""
     methods = board.sort(metric)
     ranked = [method for method in methods if _value(board, method, metric) is not None]
     missing = [titles.get(method, method) for method in methods if method not in ranked]
@@ -80,7 +87,7 @@ def summary_texts(
 
 
 def join_names(names: Sequence[str]) -> str:
-    """The names in one list; of many, the first ones and the number of the others."""
+    """Join names into a list; a long list has the first names and the number of the others."""
     shown = [*names] if len(names) <= NAMED else [*names[: NAMED - 1], f"{len(names) - NAMED + 1} more"]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
@@ -112,9 +119,9 @@ def _ranking_text(board: Board, metric: str, titles: Mapping[str, str], ranked: 
 
 
 def _best_text(board: Board, metric: str, best: Mapping[str, MetricScore], undecided: bool) -> str:
-    """The best methods, with their mean and its interval; of several that tie, the ends of all intervals.
+    """Name the best methods with their mean and its interval; if several tie, with the range of all intervals.
 
-    `undecided`: no other method is significantly different.
+    `undecided`: whether no other method is significantly different.
     """
     verb = "has the best mean" if undecided else "is best" if len(best) == 1 else "tie for best"
     lead = f"{join_names([*best])} {verb}"
@@ -154,7 +161,7 @@ def _value(board: Board, method: str, metric: str) -> float | None:
 
 
 def _examples_text(board: Board, metric: str) -> str:
-    """The number of examples behind the means, a range where it differs between methods."""
+    """Describe the number of examples behind the means, as a range if it differs between methods."""
     sizes = [cell.score.n for (_, id), cell in board.cells.items() if id == metric and cell.score.n]
     if not sizes:
         return ""
@@ -163,7 +170,7 @@ def _examples_text(board: Board, metric: str) -> str:
 
 
 def curves_answer(evaluation: Evaluation, model: str, curve: str, titles: Titles, methods: Methods) -> str:
-    """The best method by the mean over the curve."""
+    """Name the best method by the mean over the curve."""
     area = AREAS[curve]
     if area in evaluation.plan.metrics:
         return best_answer(evaluation, model, area, titles, methods)
@@ -171,7 +178,7 @@ def curves_answer(evaluation: Evaluation, model: str, curve: str, titles: Titles
 
 
 def best_answer(evaluation: Evaluation, model: str, metric: str, titles: Titles, methods: Methods) -> str:
-    """The leaderboard's answer by one metric, of the drawn methods alone."""
+    """Return the leaderboard's answer by one metric, for the drawn methods only."""
     part = narrow(evaluation, metric, ScoreFilter([model], methods))
     found = boards(part.standings, methods or evaluation.plan.methods_with_baselines, [metric])
     return "".join(leaderboard_summary(part, titles, board, metric) for board in found)
@@ -180,7 +187,7 @@ def best_answer(evaluation: Evaluation, model: str, metric: str, titles: Titles,
 def plausibility_answer(
     evaluation: Evaluation, x: str, y: str, model: str, titles: Titles, methods: Methods
 ) -> str:  # fmt: skip
-    """Whether methods that are better by one metric are better by the other: Spearman's rho over the methods."""
+    """Say whether methods that are better by one metric are better by the other: Spearman's rho over the methods."""
     drawn = [one for one in methods or evaluation.plan.methods_with_baselines if one != RANDOM]
     found = correlate_metrics(evaluation, x, y, ScoreFilter([model], drawn))
     head = f"{METRICS[y].title} and {METRICS[x].title} on {model}"
@@ -199,7 +206,7 @@ def plausibility_answer(
 
 
 def cost_answer(evaluation: Evaluation, model: str, metric: str, cost: str, titles: Titles, methods: Methods) -> str:
-    """The cheapest of the methods that are best or not significantly different from the best."""
+    """Name the cheapest of the methods that are best or not significantly different from the best."""
     wanted = ScoreFilter([model], methods)
     leaders = leading_methods(evaluation, model, metric, methods)
     costs = {one.method: one.value for one in compute_scores(evaluation, cost, wanted) if one.value is not None}
@@ -229,7 +236,7 @@ def cost_answer(evaluation: Evaluation, model: str, metric: str, cost: str, titl
 def scaling_answer(
     evaluation: Evaluation, metric: str, sizes: Sizes, architecture: str, titles: Titles, methods: Methods
 ) -> str:
-    """The methods whose mean differs significantly between the smallest and the largest model, by pairs of examples."""
+    """Name the methods whose means on the smallest and the largest model differ significantly (paired examples)."""
     ladders = size_ladders(sizes)
     ladder = ladders.get(architecture or next(iter(ladders), ""), [])
     if not ladder:
@@ -255,7 +262,7 @@ def scaling_answer(
 
 
 def architecture_answer(evaluation: Evaluation, metric: str, sizes: Sizes, titles: Titles, methods: Methods) -> str:
-    """The methods that are among the best on every model."""
+    """Name the methods that are among the best on every model."""
     models = [model for model in evaluation.plan.models if model in sizes]
     leaders = {model: leading_methods(evaluation, model, metric, methods) for model in models}
     return _answer(METRICS[metric].title, _common_text(leaders, "model", titles))
@@ -264,13 +271,13 @@ def architecture_answer(evaluation: Evaluation, metric: str, sizes: Sizes, title
 def slices_answer(
     parts: Iterable[Slice], model: str, metric: str, titles: Titles, methods: Methods
 ) -> str:  # fmt: skip
-    """The methods that are among the best in every slice."""
+    """Name the methods that are among the best in every slice."""
     leaders = {part.name: leading_methods(part.evaluation, model, metric, methods) for part in parts}
     return _answer(f"{METRICS[metric].title} on {model}", _common_text(leaders, "slice", titles))
 
 
 def leading_methods(evaluation: Evaluation, model: str, metric: str, methods: Methods) -> list[str]:
-    """The best methods by a metric, then those not significantly different from them; none if too little is known."""
+    """Return the best methods by a metric, then those not significantly different; empty below two examples."""
     standings = narrow(evaluation, metric, ScoreFilter([model], methods)).standings
     if all(one.score.n < 2 for one in standings):
         return []
@@ -278,7 +285,7 @@ def leading_methods(evaluation: Evaluation, model: str, metric: str, methods: Me
 
 
 def _common_text(leaders: Mapping[str, Sequence[str]], noun: str, titles: Titles) -> str:
-    """The methods that lead in all groups, else the best method of each. `leaders`: by group, the best first."""
+    """Name the methods that lead in all groups, or else the best method of each. `leaders`: by group, best first."""
     known = {group: own for group, own in leaders.items() if own}
     if not known:
         return TOO_FEW
@@ -293,7 +300,10 @@ def _common_text(leaders: Mapping[str, Sequence[str]], noun: str, titles: Titles
 
 
 def strength_answer(graded: Sequence[GradedScore], axes: tuple[str, str], titles: Titles, methods: Methods) -> str:
-    """The method that puts most on the mark at the highest strength, beside Random and what there is to be reached."""
+    """Name the method with the largest share of its scores on the mark at the highest strength.
+
+    Random and the ideal value follow for comparison.
+    """
     valued = [one for one in graded if one.score.value is not None and (not methods or one.score.method in methods)]
     top = [one for one in valued if one.strength == max(one.strength for one in valued)]
     random = [one for one in top if one.score.method == RANDOM]

@@ -1,6 +1,6 @@
-"""The charts of an evaluation: pure builders with the tables of their numbers, and `draw_chart`, which draws one.
+"""Charts of an evaluation: pure builders of charts and of tables of their values, and `draw_chart`, which draws one.
 
-On the page, a click on a point or on its line in the list of numbers leads to the examples behind it.
+On the page, clicking a point or choosing it in the list of points shows the examples behind it.
 """
 
 from __future__ import annotations
@@ -69,15 +69,15 @@ from engine.metrics.results import MetricScore
 from engine.models.summary import ModelSize, format_parameters
 
 REMOVED = {"without_top": MOVED["deletion"], "with_top": MOVED["insertion"]}
-"""What becomes of the units with the highest scores, by metric."""
+"""By metric, what happens to the units with the highest scores."""
 PROBABILITY = (0, 1)
-"""The whole axis, so that no small fall looks large."""
+"""Range of a probability axis: the whole one, so that a small drop does not look large."""
 SHORT = "format(datum.value, '.3~s')"
-"""350k, 1.1M."""
+"""Vega expression that shortens numbers, for example to 350k or 1.1M."""
 ALIKE = 1.5
-"""Models that differ by less than this factor count as of one size."""
+"""Largest ratio between model sizes that count as equal."""
 LOOSE = [6, 4]
-"""The dashes of the line that no method drew."""
+"""Dash pattern of the line of ideal values, which belongs to no method."""
 NO_EXAMPLES = "These points come from other evaluations, so their examples cannot be opened here."
 LIST_LABEL = "Examples behind"
 LIST_HINT = "Choose a point here, or click it in the chart"
@@ -88,8 +88,8 @@ LIST_WIDTH = 560
 class PlacedScore:
     """A score and its place in a chart.
 
-    `place`: columns of the chart besides those that every score has. `columns`: such columns of the table of numbers.
-    `slice`: the name of its slice of the examples, empty for all of them.
+    `place`: additional columns for the chart. `columns`: additional columns for the table of values. `slice`: name of
+    its slice of the examples, empty for all of them.
     """
 
     score: MetricScore
@@ -99,10 +99,10 @@ class PlacedScore:
 
 
 class ScoreChart(ABC):
-    """A chart of an evaluation, or of a part of one, and the table of its numbers.
+    """A chart of an evaluation, or of a part of one, and the table of its values.
 
-    `name`: in the names of its files and the keys of its widgets. `others`: the evaluations that it is drawn from where
-    they are not the one given; then its points have no examples of the one given behind them.
+    `name`: part of its file names and widget keys. `others`: the evaluations that it is drawn from, if it is not drawn
+    from the given one; its points then have no examples to show.
     """
 
     name: ClassVar[str]
@@ -110,25 +110,25 @@ class ScoreChart(ABC):
 
     @abstractmethod
     def chart(self, evaluation: Evaluation, frame: ChartFrame) -> alt.LayerChart:
-        """The chart; a sentence in its place where there is nothing to draw."""
+        """Build the chart, or a sentence if there is nothing to draw."""
 
     @abstractmethod
     def table(self, evaluation: Evaluation, frame: ChartFrame) -> pd.DataFrame:
-        """One row per score, including the scores without a value."""
+        """Return one row per score, including scores without a value."""
 
 
 class PlacedScoresChart(ScoreChart):
-    """A chart that draws each score at a place of its own."""
+    """A chart that draws each score at its own place."""
 
     @abstractmethod
     def scores(self, evaluation: Evaluation, frame: ChartFrame) -> Iterator[PlacedScore]:
-        """The scores in the order of the table."""
+        """Yield the scores in the order of the table."""
 
     @abstractmethod
     def draw(
         self, table: pd.DataFrame, scores: Sequence[MetricScore], evaluation: Evaluation, frame: ChartFrame
     ) -> alt.LayerChart:
-        """The chart of the scores that have a value; `table` has one row for each."""
+        """Build the chart of the scores that have a value; `table` has one row for each."""
 
     def chart(self, evaluation: Evaluation, frame: ChartFrame) -> alt.LayerChart:
         methods = frame.drawn_methods(evaluation.plan.methods_with_baselines)
@@ -151,7 +151,7 @@ def _frame_of(one: PlacedScore, frame: ChartFrame) -> ChartFrame:
 
 @dataclass(frozen=True)
 class RemovalChart(PlacedScoresChart):
-    """Removal curves of one model: a line per method over the share of units removed or kept, random's dotted.
+    """Removal curves of one model: a line per method over the share of units removed or kept; Random's is dotted.
 
     `metric`: `without_top` (removed) or `with_top` (kept).
     """
@@ -201,7 +201,7 @@ class PlausibilityChart(ScoreChart):
 
 
 class CostChart(PlausibilityChart):
-    """A metric over a cost, whose axis is logarithmic: ten times the cost is one step."""
+    """A metric over a cost, on a logarithmic axis."""
 
     name = "cost"
     is_logarithmic = True
@@ -209,9 +209,9 @@ class CostChart(PlausibilityChart):
 
 @dataclass(frozen=True)
 class ScalingChart(PlacedScoresChart):
-    """A metric over the numbers of parameters of one architecture's models, on a logarithmic axis.
+    """A metric over the number of parameters of one architecture's models, on a logarithmic axis.
 
-    `architecture`: the first that has several sizes where it is empty.
+    `architecture`: empty for the first one with several sizes.
     """
 
     metric: str
@@ -241,13 +241,13 @@ class ScalingChart(PlacedScoresChart):
 
 
 def size_columns(size: ModelSize) -> Mapping[str, object]:
-    """A model's size in a table."""
+    """Return the table columns of a model's size."""
     return {"Architecture": size.architecture, "Parameters": size.parameters, "Blocks": size.blocks}
 
 
 @dataclass(frozen=True)
 class ArchitectureChart(PlacedScoresChart):
-    """A metric by method in a group for each model, by architecture, the smallest model first."""
+    """A metric by method, with a group for each model; groups are sorted by architecture, then by size."""
 
     metric: str
     sizes: Sizes
@@ -269,7 +269,7 @@ class ArchitectureChart(PlacedScoresChart):
 
 
 def unequal_sizes_text(sizes: Sizes) -> str:
-    """A sentence where the models are not of about one size, empty where they are."""
+    """Return a note if the models differ in size, else an empty string."""
     factor = size_ratio(sizes)
     if factor <= ALIKE:
         return ""
@@ -281,7 +281,7 @@ def unequal_sizes_text(sizes: Sizes) -> str:
 
 @dataclass(frozen=True)
 class SliceChart(PlacedScoresChart):
-    """A metric of one model by method in a group for each slice of the examples."""
+    """A metric of one model by method, with a group for each slice of the examples."""
 
     metric: str
     by: str
@@ -304,9 +304,9 @@ class SliceChart(PlacedScoresChart):
 
 @dataclass(frozen=True)
 class StrengthChart(PlacedScoresChart):
-    """A line per method over the strength of the mark, and a gray one of the value that there is to be reached.
+    """A line per method over the strength of the mark, and a gray line of ideal values.
 
-    `graded`: of `grade_by_data` with the titles `OVER_DATA`, or of `grade_by_training` with `OVER_TRAINING`.
+    `graded`: result of `grade_by_data` with the titles `OVER_DATA`, or of `grade_by_training` with `OVER_TRAINING`.
     """
 
     graded: tuple[GradedScore, ...]
@@ -338,7 +338,7 @@ class StrengthChart(PlacedScoresChart):
     def _ideal_layers(
         self, drawn: Sequence[GradedScore], frame: ChartFrame, x: ChartAxis, y: ChartAxis
     ) -> list[alt.Chart]:  # fmt: skip
-        """The line of ideal values as far as they are known, with its name at the last point."""
+        """Draw the line of the known ideal values, labeled at its last point."""
         known = sorted({(one.strength, one.ideal) for one in drawn if one.ideal is not None})
         if not known:
             return []
@@ -353,7 +353,7 @@ class StrengthChart(PlacedScoresChart):
 
 
 def equal_strengths_text(places: Sequence[Sequence[float]]) -> str:
-    """A sentence about strengths at one place, empty where there are none such."""
+    """Return a note on strengths whose points coincide, or an empty string if there are none."""
     named = "; ".join(" and ".join(f"{one:g}" for one in strengths) for strengths in places)
     if not named:
         return ""
@@ -365,7 +365,7 @@ def equal_strengths_text(places: Sequence[Sequence[float]]) -> str:
 
 @dataclass(frozen=True)
 class EvaluationChart(CaptionedChart):
-    """A chart on the page. `part`: the examples that it is drawn of, a slice or, without a name, all of them."""
+    """A chart on the page. `part`: the slice of the examples that it shows; one without a name has all of them."""
 
     viewed: ViewedEvaluation
     content: ScoreChart
@@ -387,7 +387,7 @@ class EvaluationChart(CaptionedChart):
         return self.content.chart(self.part.evaluation, replace(self.frame, theme=theme) if theme else self.frame)
 
     def caption(self) -> ChartCaption:
-        """A chart of several evaluations has a command for each."""
+        """Return the caption for files. A chart of several evaluations has a command for each."""
         evaluations = self.content.others or (self.viewed.evaluation,)
         part = self.part.evaluation
         size = len({row.example for row in part.rows} | {skip.example for skip in part.skips})
@@ -399,7 +399,7 @@ class EvaluationChart(CaptionedChart):
 
 
 def draw_chart(viewed: ViewedEvaluation, content: ScoreChart, part: Slice | None = None) -> None:
-    """Draw the chart of all examples or of one slice, with its list, its numbers and its files."""
+    """Draw the chart of all examples or of one slice, with its list of points, its numbers and its files."""
     kind, part = viewed.state.kind, part or Slice("", viewed.evaluation)
     frame = ChartFrame(viewed.titles, browser_theme(), viewed.drawn_methods, part.name)
     name, leads = f"{content.name}.{part.name}", not content.others
@@ -425,13 +425,13 @@ def draw_chart(viewed: ViewedEvaluation, content: ScoreChart, part: Slice | None
 
 
 def _pick(kind: str, name: str) -> None:
-    """Take the point that was clicked; a click beside all points takes it back."""
+    """Select the clicked point; a click outside all points clears the selection."""
     picked = st.session_state[name].selection.get(PICKED) or [{}]
     point_at(kind, clicked_point(picked[-1]))
 
 
 def clicked_point(sent: object) -> ScorePoint | None:
-    """The point that the browser names, checked; None where it names none."""
+    """Return the point that the browser sent, after validation; None if it sent none."""
     given = sent if isinstance(sent, dict) else {}
     model, method, metric, slice = (given.get(name) for name in ("model", "method", "metric", "slice"))
     if not (isinstance(model, str) and isinstance(method, str) and metric in METRICS):
@@ -442,9 +442,9 @@ def clicked_point(sent: object) -> ScorePoint | None:
 
 
 def _point_list(state: ExperimentState, name: str, chart: alt.LayerChart) -> None:
-    """The numbers of a chart as a list to choose from: the way to the examples behind a point without a mouse.
+    """Draw a list of the chart's points to choose from, which opens a point's examples without a mouse.
 
-    `name`: of the chart's keys.
+    `name`: name of the chart in widget keys.
     """
     listed = list_points(chart)
     if not listed:
@@ -459,7 +459,7 @@ def _point_list(state: ExperimentState, name: str, chart: alt.LayerChart) -> Non
 
 
 def list_points(chart: alt.LayerChart) -> Sequence[tuple[ScorePoint, str]]:
-    """The points of a chart that can be clicked, with their names, in drawing order."""
+    """Return the clickable points of a chart with their labels, in drawing order."""
     rows = _clickable_rows(chart)
     several = len({row["model"] for row in rows}) > 1
     listed = []
@@ -470,7 +470,7 @@ def list_points(chart: alt.LayerChart) -> Sequence[tuple[ScorePoint, str]]:
 
 
 def _clickable_rows(chart: alt.LayerChart) -> list[dict[Hashable, Any]]:
-    """The rows of the layer that answers the click."""
+    """Return the rows of the layer that receives clicks, one per point."""
     tables = (one.data for one in (*chart.layer, chart) if isinstance(one.data, pd.DataFrame))
     table = next((one for one in tables if set(FIELDS) <= set(one.columns)), pd.DataFrame())
     return list({_row_point(row): row for row in table.to_dict("records")}.values())

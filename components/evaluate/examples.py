@@ -1,4 +1,4 @@
-"""The examples behind a mean: each with its value, what it is, what the model says, and a link that opens it."""
+"""The examples behind a mean: each with its value, input and prediction, and a link that opens it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ScoredExample:
 
 
 def examples_of(evaluation: Evaluation, point: ScorePoint, order: str) -> list[ScoredExample]:
-    """The examples of a mean in an order; examples without a value are left out."""
+    """Return the examples of a mean in the given order; examples without a value are left out."""
     known = {one.example: one for one in evaluation.facts if one.model == point.model}
     rows = [row for row in evaluation.rows if is_of_point(row, point)]
     ordered = sorted(rows, key=lambda row: row.example)
@@ -88,9 +88,10 @@ def examples_area(
 
 
 def cut_to(evaluation: Evaluation, name: str, by: str, model: str) -> Evaluation:
-    """The evaluation of the slice that a chart gives this name, of what one model did: of `by`, else of any.
+    """Return one model's part of the evaluation in the slice that a chart calls `name`.
 
-    All of it without a name, nothing of an unknown one.
+    The slices of `by` are searched first, then all others. Returns the whole evaluation if `name` is empty, and an
+    empty one if it is unknown.
     """
     if not name:
         return evaluation
@@ -103,7 +104,7 @@ def cut_to(evaluation: Evaluation, name: str, by: str, model: str) -> Evaluation
 
 
 def title_html(point: ScorePoint, titles: Mapping[str, str], number: int) -> str:
-    """The heading of the examples behind a point."""
+    """HTML heading of the examples behind a point."""
     of = METRICS[point.metric]
     more = [f"at {point.percent}%"] * bool(point.percent) + [point.slice] * bool(point.slice)
     named = ", ".join([titles.get(point.method, point.method), of.title.lower(), *more, f"on {point.model}"])
@@ -112,9 +113,10 @@ def title_html(point: ScorePoint, titles: Mapping[str, str], number: int) -> str
 
 
 def example_html(one: ScoredExample, candidate: SourceExample | str, largest: float) -> str:
-    """Value, text or small picture, and what the model says; `candidate` may be why there is none.
+    """HTML of an example: its value, its text or thumbnail, and the model's prediction.
 
-    `largest`: of all the values listed, which says how many decimals they have.
+    `candidate`: the example, or the reason why it cannot be read. `largest`: largest absolute value in the list, which
+    determines the number of decimals.
     """
     value = f'<p class="xg-value">{even(one.row.value, largest)}</p>'
     example = f"<div>{_input_html(candidate)}{_facts_html(one)}</div>"
@@ -122,12 +124,14 @@ def example_html(one: ScoredExample, candidate: SourceExample | str, largest: fl
 
 
 def example_link(state: ExperimentState, point: ScorePoint, candidate: SourceExample) -> Query:
-    """The link to the page of texts or pictures: this model, example and method beside random, with the same units and
-    removal."""
+    """Return the link that opens an example on the Text or Images page.
+
+    It selects this model and example, the method next to Random, and the same parameters, units and removal.
+    """
     plan, methods = state.plan, list(dict.fromkeys([point.method, RANDOM]))
     place: Query = {"data": [plan.dataset], "index": [str(candidate.index)]}
     if isinstance(candidate.example, LabeledExample):
-        if plan.split:  # that page reads the usual split
+        if plan.split:  # that page reads only the default split
             given = candidate.example
             place = write_text("text", given.text) | (write_text("pair", given.text_pair) if given.text_pair else {})
     elif plan.split:
@@ -153,7 +157,7 @@ def _draw(
     candidate = _read(source, one.row.example)
     shown, link = st.columns(
         SHOWN_AND_LINK, gap="small", vertical_alignment="center"
-    )  # on a telephone the link is below
+    )  # on narrow screens, the link is below
     shown.html(example_html(one, candidate, largest))
     if not isinstance(candidate, str):
         page = IMAGES if state.kind == "image" else TEXT

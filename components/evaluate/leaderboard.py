@@ -1,6 +1,6 @@
-"""The leaderboard: methods down, metrics across, stronger is better; on the page and as a file.
+"""The leaderboard, on the page and as a file: methods in rows, metrics in columns, better values in stronger color.
 
-Tables as HTML, in which everything foreign is escaped, and the component that answers clicks on them.
+Builds the tables as HTML, with all foreign text escaped, and has the component that handles clicks on them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BETTER = {"high": "higher is better", "low": "lower is better", "neither": "no d
 BEST, LEVEL, TUNED = "★", "≈", "†"
 RANKS = {BEST: "; best", LEVEL: "; not significantly different from the best"}
 SPREAD = ("evaluations", "seconds")
-"""Costs differ by powers of ten: they are colored by their logarithm."""
+"""Costs, which are colored by their logarithm because they differ by powers of ten."""
 NOTHING = "–"
 NO_ORDER = "gives every token the same score, so it cannot rank them"
 MODEL, TRUTH, PEOPLE, MAP, COST = "Against the model", "Against the truth", "Against people's marks", "The map", "Cost"
@@ -43,9 +43,9 @@ COLUMNS = (
     "comprehensiveness", "sufficiency", "gt_share", "mean_rank", "truth_mass", "plausibility_auc", "complexity",
     "evaluations",
 )  # fmt: skip
-"""The metrics that are shown first where there are too many."""
+"""The metrics that are shown first if there are too many."""
 MOST_COLUMNS = 8
-"""They fit a laptop's screen."""
+"""Number of columns that fit on a laptop screen."""
 NAME = "exegesis_evaluate_board"
 MORE = "Scroll right for more columns, or choose fewer."
 COLUMNS_HELP = "The columns of the tables and of the exported leaderboard. None chosen: the default ones."
@@ -61,7 +61,7 @@ OPERATORS_ABOUT = (
     "by that operator. LIME, SHAP and occlusion make their maps by one of these operators, which may favor them there."
 )
 Summary = Callable[["Board", str], str]
-"""The answer of a table by one metric, as HTML."""
+"""A function that returns the answer of a table by one metric, as HTML."""
 
 
 @dataclass(frozen=True)
@@ -73,19 +73,22 @@ class Board:
     metrics: tuple[str, ...]
     cells: Mapping[tuple[str, str], Standing]
     exact: bool = False
-    """Whether the marks are the truth; else people made them."""
+    """Whether the marks are the ground truth; otherwise people made them."""
     tuned: Mapping[str, str] = field(default_factory=dict)
-    """The metric that a method is tuned on, of those that are."""
+    """By method, the metric that it is tuned on, if any."""
 
     def sort(self, metric: str) -> list[str]:
-        """The methods, best first by that metric; those without a value last. Else as they were chosen."""
+        """Sort the methods by the metric, best first, those without a value last.
+
+        The order does not change if the metric is not a column or neither direction is better.
+        """
         if metric not in self.metrics or METRICS[metric].better == "neither":
             return list(self.methods)
         scores = {method: one.score for (method, id), one in self.cells.items() if id == metric}
         return sorted(self.methods, key=lambda method: badness(scores[method]) if method in scores else (True, 0.0))
 
     def format(self, metric: str, value: float) -> str:
-        """The number in its cell, with the decimals of its column; costs spread too far for common ones."""
+        """Format a value with the decimals of its column; costs vary too much for common decimals."""
         column = [cell.score.value for (_, id), cell in self.cells.items() if id == metric]
         largest = max((abs(one) for one in column if one is not None), default=0.0)
         return plain(value) if metric in SPREAD else even(value, largest)
@@ -95,7 +98,7 @@ def boards(
     standings: Sequence[Standing], methods: Sequence[str], metrics: Sequence[str], exact: bool = False,
     tuned: Mapping[str, str] | None = None,
 ) -> list[Board]:  # fmt: skip
-    """One board per model, methods with ensembles right after the last of their members, metrics of a kind together."""
+    """Return one board per model. Ensembles follow the last of their members; metrics are grouped by reference."""
     kinds = list(dict.fromkeys(metric_group(id, exact) for id in metrics))
     grouped = tuple(sorted(metrics, key=lambda id: kinds.index(metric_group(id, exact))))
     cells: dict[str, dict[tuple[str, str], Standing]] = {}
@@ -106,14 +109,14 @@ def boards(
 
 
 def listed_methods(plan: EvaluationPlan, standings: Sequence[Standing]) -> list[str]:
-    """The chosen methods, and those of the added ones that have a value other than a cost."""
+    """Return the chosen methods, and the added methods that have a value other than a cost."""
     scores = [one.score for one in standings]
     valued = {score.method for score in scores if score.value is not None and score.metric not in SPREAD}
     return [method for method in plan.methods_with_baselines if method in plan.methods or method in valued]
 
 
 def metric_group(metric: str, exact: bool) -> str:
-    """The reference that a metric compares the map with, in words."""
+    """Return the reference that a metric compares the map with, in words."""
     if metric in SPREAD:
         return COST
     needs = METRICS[metric].needs
@@ -121,7 +124,7 @@ def metric_group(metric: str, exact: bool) -> str:
 
 
 def group_ensembles(methods: Sequence[str]) -> list[str]:
-    """Ensembles after the last of their members, random at the end."""
+    """Sort methods so that ensembles follow the last of their members and Random is last."""
     singles = [method for method in methods if method not in ENSEMBLE_MEMBERS and method != RANDOM]
     ordered = list(singles)
     for ensemble in sorted(
@@ -135,7 +138,7 @@ def group_ensembles(methods: Sequence[str]) -> list[str]:
 def board_html(
     board: Board, titles: Mapping[str, str], sort: str, picked: ScorePoint | None = None, summary: str = ""
 ) -> str:
-    """One table as HTML. A cell is a button with all facts about its mean. `summary`: HTML in place of the title."""
+    """Build one table as HTML. A cell is a button that describes its mean. `summary`: HTML that replaces the title."""
     scales = {metric: _Scale.from_board(board, metric) for metric in board.metrics}
     heads = "".join(_metric_head(metric, metric == sort) for metric in board.metrics)
     rows = "".join(
@@ -152,9 +155,9 @@ def board_html(
 
 
 def cell_text(standing: Standing, title: str, alike: bool = False, tuned: bool = False) -> str:
-    """All that is known of a mean, in one sentence. `alike`: all methods come to the same, so that none is best.
+    """Describe a mean completely.
 
-    `tuned`: the method is tuned on the metric.
+    `alike`: whether all methods tie, so that none is best. `tuned`: whether the method is tuned on the metric.
     """
     score, of = standing.score, METRICS[standing.score.metric]
     name = f"{title}, {of.title.lower()}"
@@ -167,12 +170,12 @@ def cell_text(standing: Standing, title: str, alike: bool = False, tuned: bool =
 
 
 def rank_mark(standing: Standing) -> str:
-    """The mark of the best of a column and of those not significantly different from it."""
+    """Return the mark of the best method of a column, or of one not significantly different from it; else empty."""
     return BEST if standing.best else LEVEL if standing.level else ""
 
 
 def skips_text(score: MetricScore) -> str:
-    """The number of examples without a value, and the reasons; empty where all have one."""
+    """Describe the number of examples without a value and the reasons; empty if all have one."""
     left = format_reasons(score.skipped)
     return f"Left out: {left}." if left else ""
 
@@ -187,7 +190,7 @@ class _Scale:
 
     @classmethod
     def from_board(cls, board: Board, metric: str) -> _Scale | None:
-        """The scale of a column; None where neither way is better, nothing is ranked, or all values are equal."""
+        """Return the scale of a column; None if methods are not ranked by it, or if it has no two different values."""
         column = [cell.score.value for (_, id), cell in board.cells.items() if id == metric]
         values = [_position(value, metric in SPREAD) for value in column if value is not None]
         if not is_ranked(metric) or not values or min(values) == max(values):
@@ -196,7 +199,7 @@ class _Scale:
         return cls(*(ends if METRICS[metric].better == "high" else ends[::-1]), metric in SPREAD)
 
     def step(self, value: float) -> int:
-        """0 for the worst of the column, `STEPS` for the best."""
+        """Return the color step of a value: 0 for the worst of the column, `STEPS` for the best."""
         return round(STEPS * (_position(value, self.spread) - self.worst) / (self.best - self.worst))
 
 
@@ -210,7 +213,7 @@ def _position(value: float, spread: bool) -> float:
 
 
 def _group_heads(board: Board) -> str:
-    """The heads above neighboring metrics: the reference that they compare with."""
+    """HTML of the headers above groups of metrics: the reference that the metrics compare with."""
     groups = groupby(board.metrics, key=lambda id: metric_group(id, board.exact))
     spans = ((name, len(list(own))) for name, own in groups)
     return "".join(
@@ -230,7 +233,7 @@ def _metric_head(metric: str, sorted_by: bool) -> str:
 
 
 def _is_constant(board: Board, method: str) -> bool:
-    """Whether its values were taken back because its maps are the same everywhere on this model."""
+    """Whether the method's values were discarded because its maps are constant on this model."""
     return any(CONSTANT_MAPS in one.score.skipped for (own, _), one in board.cells.items() if own == method)
 
 
@@ -275,7 +278,7 @@ def leaderboard(
 ) -> None:  # fmt: skip
     """Draw one table per model, with the chosen columns and its summary above.
 
-    `named`: the metrics that the plan names. `line`: takes the choice of the columns.
+    `named`: the metrics that the plan names. `line`: container for the choice of columns.
     """
     kind, view = state.kind, state.view
     columns, default = {id: METRICS[id].title for id in tables[0].metrics}, default_columns(tables, view, named)
@@ -297,15 +300,16 @@ def leaderboard(
 
 
 def select_columns(tables: Sequence[Board], view: EvaluationView, named: Collection[str] = ()) -> list[Board]:
-    """The boards with the chosen columns alone, or with the default ones."""
+    """Return the boards with only the chosen columns, or with the default ones if none is chosen."""
     default = default_columns(tables, view, named)
     return [replace(board, metrics=select_known(board.metrics, view.columns, default)) for board in tables]
 
 
 def default_columns(tables: Sequence[Board], view: EvaluationView, named: Collection[str] = ()) -> tuple[str, ...]:
-    """At most `MOST_COLUMNS` metrics that tell methods apart, and those that the view sorts by or points at.
+    """Return the default columns: at most `MOST_COLUMNS` metrics that distinguish methods, or those of the plan.
 
-    `named`: the metrics that the plan names, which are all shown.
+    The metric that the view sorts by and that of the selected point are added. `named`: the metrics that the plan
+    names.
     """
     metrics, hidden = tables[0].metrics, indistinct_columns(tables, named)
     places = {id: place for place, id in enumerate(COLUMNS)}
@@ -316,9 +320,9 @@ def default_columns(tables: Sequence[Board], view: EvaluationView, named: Collec
 
 
 def indistinct_columns(tables: Sequence[Board], named: Collection[str] = ()) -> dict[str, str]:
-    """The metrics by which no method differs significantly from the best on any model, each with the reason.
+    """Return the metrics by which no method differs significantly from the best on any model, each with the reason.
 
-    The first metric and those that the plan names are never among them.
+    The first metric and those that the plan names are never included.
     """
     others = [id for id in tables[0].metrics[1:] if id not in named]
     reasons = {id: {_indistinct_reason(board, id) for board in tables} for id in others}
@@ -326,7 +330,7 @@ def indistinct_columns(tables: Sequence[Board], named: Collection[str] = ()) -> 
 
 
 def _indistinct_reason(board: Board, metric: str) -> str:
-    """Why a column does not tell methods apart; empty where it does, or where it ranks nothing."""
+    """Return why a column does not distinguish methods; empty if it does, or if methods are not ranked by it."""
     cells = [cell for (_, id), cell in board.cells.items() if id == metric and cell.score.value is not None]
     if not cells:
         return "no values"
@@ -338,7 +342,7 @@ def _indistinct_reason(board: Board, metric: str) -> str:
 
 
 def hidden_text(tables: Sequence[Board], shown: Collection[str], named: Collection[str] = ()) -> str:
-    """The columns that are not shown: with the reason where they tell nothing, of the others the number."""
+    """Describe the hidden columns: those that do not distinguish methods with the reason, the others only by number."""
     left = [id for id in tables[0].metrics if id not in shown]
     reasons = indistinct_columns(tables, named)
     titles: dict[str, list[str]] = {}
@@ -351,20 +355,23 @@ def hidden_text(tables: Sequence[Board], shown: Collection[str], named: Collecti
 
 
 def legend(tables: Sequence[Board]) -> str:
-    """What the marks mean; that of tuned methods where a table has it."""
+    """Return the meaning of the marks; that of tuned methods is included only if a table has one."""
     marked = any(is_favored(own, id) for board in tables for own in board.tuned.values() for id in board.metrics)
     return f"{LEGEND} {TUNED_LEGEND}" if marked else LEGEND
 
 
 def sort_metric(board: Board, view: EvaluationView) -> str:
-    """The metric whose best method comes first: the first column where the chosen one is not shown."""
+    """Return the metric that the table is sorted by: the chosen one, or the first column if that is not shown."""
     return view.sort if view.sort in board.metrics else board.metrics[0]
 
 
 def leaderboard_page(
     tables: Sequence[Board], titles: Mapping[str, str], summary: Summary, how: str, cited: str
 ) -> str:  # fmt: skip
-    """The leaderboards as a page of their own. `how`: the evaluation was done. `cited`: HTML."""
+    """Return the leaderboards as a standalone page.
+
+    `how`: how the evaluation was done. `cited`: the citation as HTML.
+    """
     first = tables[0].metrics[0]
     boards = "".join(board_html(one, titles, first, summary=summary(one, first)) for one in tables)
     sections = [f'<div class="xg-boards">{boards}</div>', f"<p>{how}</p><p>{legend(tables)}</p>", cited]
@@ -372,7 +379,7 @@ def leaderboard_page(
 
 
 def _pick(kind: str, name: str, tables: Sequence[Board]) -> None:
-    """Take the cell that the browser sent; a cell that is not there changes nothing."""
+    """Select the cell that the browser sent; an unknown cell is ignored."""
     sent = st.session_state[name].get("picked")
     given = sent if isinstance(sent, dict) else {}
     for board in tables:
@@ -387,9 +394,9 @@ def _sort(kind: str, name: str) -> None:
 
 
 def operators_html(evaluation: Evaluation, tables: Sequence[Board], titles: Mapping[str, str]) -> str:
-    """For each model a table of its methods by the metrics that remove units, by both operators beside each other.
+    """HTML of one table per model with the metrics that remove units, by both removal operators side by side.
 
-    Empty without scores by a second operator, and where only curves were measured.
+    Empty without scores by a second operator, and if only curves were measured.
     """
     if (second := evaluation.second) is None or not scalar_metrics(second):
         return ""
@@ -419,7 +426,7 @@ def _operators_table(board: Board, second: Board, plan: EvaluationPlan, titles: 
 
 
 def _operator_cell(board: Board, own: Board, method: str, metric: str, titles: Mapping[str, str]) -> str:
-    """A mean of `own` with its mark, with the decimals that `board` has for the metric."""
+    """HTML of a mean of `own` with its mark, with as many decimals as the metric has in `board`."""
     standing = own.cells.get((method, metric))
     if standing is None or standing.score.value is None:
         return f'<td class="xg-number">{NOTHING}<i></i></td>'
@@ -431,7 +438,7 @@ def _operator_cell(board: Board, own: Board, method: str, metric: str, titles: M
 
 
 def use_board_styles() -> None:
-    """Put the layout of the leaderboard and of its examples into the page, without taking room."""
+    """Add the style sheet of the leaderboard and of its examples to the page; it takes no space."""
     use_sheet("evaluate_board")
 
 

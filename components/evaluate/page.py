@@ -1,4 +1,4 @@
-"""The Evaluate page: what it costs before it is done, the result in views, the examples behind a point, the files."""
+"""The Evaluate page: the cost of an evaluation, its result in views, the examples behind a point, and the files."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from engine.registry import all_explainers
 
 if TYPE_CHECKING:
     from engine.evaluation import experiment
-else:  # it imports the code that runs models
+else:  # importing it loads the code that runs models
     experiment = LazyModule("engine.evaluation.experiment")
 
 FAILED = "Some examples failed on {} and are not included. The reasons are listed at the end of this page."
@@ -71,7 +71,7 @@ MODEL = (
 SECOND = "The same maps are also judged with units removed by {}: see Scores by removal operator."
 MARKED = ("marks", "pair")
 NAMED = 2
-"""So many methods are named; of more it is said how many."""
+"""Maximum number of methods that are named; more are only counted."""
 ROWS_HELP = "One row per model, example, method and metric: the output of `exegesis evaluate --out`."
 QUANTUS_HELP = "By method and metric a list with one score per example, as quantus.evaluate returns them."
 SCORES_HELP = "Every mean with its interval, n and skipped examples: the output of `exegesis evaluate --json`."
@@ -79,7 +79,7 @@ LEADERBOARD_HELP = "The leaderboard as one HTML page without scripts."
 
 
 def results_area(state: ExperimentState, status: PlanStatus, methods: Methods, options: DeltaGenerator | None) -> None:
-    """Draw the result in views, once every model has one."""
+    """Draw the result in views, if every model has one."""
     if status.results.missing:
         return
     evaluation, source = status.results.result, status.results.sample.source
@@ -136,14 +136,14 @@ def _export(
 
 
 def _references(evaluation: Evaluation, methods: Methods) -> list[str]:
-    """A line for each method and for each metric with a source."""
+    """Return a line for each method and for each metric with a source."""
     cited = (METRICS[id] for id in evaluation.plan.metrics)
     of_metrics = [f"{one.title} ({one.id}): {one.citation.rstrip('.')}." for one in cited if one.citation]
     return [*references(evaluation.plan, methods), *of_metrics]
 
 
 def reference_texts(evaluation: Evaluation, exact: bool) -> list[str]:
-    """A sentence for each thing that the metrics compare with. `exact`: whether the marks are the truth."""
+    """Return a sentence for each reference of the metrics. `exact`: whether the marks are the ground truth."""
     needs = {METRICS[id].needs for id in evaluation.plan.metrics}
     marks = (TRUTH if exact else PEOPLE) if needs & set(MARKED) else NEITHER
     second = [] if evaluation.second is None else [SECOND.format(evaluation.second.plan.operator)]
@@ -151,10 +151,10 @@ def reference_texts(evaluation: Evaluation, exact: bool) -> list[str]:
 
 
 def left_out_title(skips: Sequence[MetricSkip], titles: Mapping[str, str], listed: Collection[str]) -> str:
-    """The methods that lack values on some examples, with the number of metrics; of many methods only their number.
+    """Name the methods without values on some examples, with the number of metrics; many methods are only counted.
 
-    `listed`: the methods in the table. If none of them lacks a value of its own, the missing agreement of two methods
-    counts, then the methods that are not in the table.
+    `listed`: the methods in the table. If none of them lacks a value of its own, missing agreements between two methods
+    are named, or else the methods that are not in the table.
     """
     by: dict[str, set[str]] = {}
     for skip in skips:
@@ -171,7 +171,7 @@ def left_out_title(skips: Sequence[MetricSkip], titles: Mapping[str, str], liste
 
 
 def left_out(skips: Sequence[MetricSkip], titles: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """The reasons for missing values, the most common first: examples of each model, methods and metrics."""
+    """Return the reasons for missing values, the most common first, with examples per model, methods and metrics."""
     by: dict[tuple[str, str, bool], list[MetricSkip]] = {}
     for skip in skips:
         by.setdefault((skip.reason, skip.of.model, bool(skip.of.against)), []).append(skip)
@@ -184,15 +184,15 @@ def left_out(skips: Sequence[MetricSkip], titles: Mapping[str, str]) -> list[tup
 
 
 def _methods_and_metrics(skips: Sequence[MetricSkip], titles: Mapping[str, str]) -> str:
-    """The methods of the skips, which are all of pairs or all of single methods, and the metrics."""
+    """Name the methods and metrics of the skips, which are either all of pairs or all of single methods."""
     methods = ", ".join(titles.get(one, one) for one in dict.fromkeys(skip.of.method for skip in skips))
-    # Names of metrics have commas.
+    # Semicolons, because names of metrics have commas.
     metrics = "; ".join(METRICS[one].title.lower() for one in dict.fromkeys(skip.of.metric for skip in skips))
     return f"{_agreement_text(skips, titles) if skips[0].of.against else methods}: {metrics}"
 
 
 def _agreement_text(skips: Sequence[MetricSkip], titles: Mapping[str, str]) -> str:
-    """Which agreement is missing: that with the method that all pairs of `skips` share, if there is one."""
+    """Describe the missing agreement: that with the method that all pairs of `skips` share, if there is one."""
     pairs = list(dict.fromkeys((skip.of.method, skip.of.against) for skip in skips))
     if len(pairs) == 1:
         return f"agreement of {' with '.join(titles.get(one, one) for one in pairs[0])}"
@@ -204,7 +204,7 @@ def _agreement_text(skips: Sequence[MetricSkip], titles: Mapping[str, str]) -> s
 
 
 def metrics_html(metrics: Sequence[str]) -> str:
-    """The definition, direction and source of each metric as HTML."""
+    """Return the definition, direction and source of each metric as HTML."""
     rows = "".join(f"<dt>{escape(METRICS[id].title)}</dt><dd>{_metric_html(id)}</dd>" for id in metrics)
     return f'<div class="xg"><dl class="xg-facts xg-small">{rows}</dl></div>'
 
@@ -216,10 +216,10 @@ def _metric_html(id: str) -> str:
 
 
 def preview_area(plan: EvaluationPlan, status: PlanStatus, methods: Methods) -> None:
-    """Draw the facts known before the work: how classes match, models at chance, and which methods are added."""
+    """Draw what is known before the evaluation: how classes match, models at chance, and added methods."""
     for note, models in experiment.class_notes(plan, status.results.sample.source).items():
         show_note(f"On {', '.join(models)}: {note[0].lower()}{note[1:]}")
-    done = {one.model for one in status.results.found}  # their results have a note of their own
+    done = {one.model for one in status.results.found}  # their results have their own note
     for note in filter(None, (chance_note(model, plan.dataset) for model in plan.models if model not in done)):
         show_note(note)
     if added := added_methods(plan):
@@ -227,7 +227,7 @@ def preview_area(plan: EvaluationPlan, status: PlanStatus, methods: Methods) -> 
 
 
 def added_methods(plan: EvaluationPlan) -> list[str]:
-    """Methods that come along: members of ensembles, and a random order."""
+    """Return the methods that are added automatically: members of ensembles, and Random."""
     return [id for id in plan.methods_with_baselines if id not in plan.methods]
 
 

@@ -1,4 +1,4 @@
-"""The view of an evaluation: its options in the link, its controls, and sentences on what is or would be measured.
+"""The view of an evaluation: its options in the link, its controls, and sentences about its plan.
 
 The options are view, order, methods and selected point. The sentences cite a plan and state its settings and its cost.
 """
@@ -48,7 +48,7 @@ OVER_TRAINING = (
     "share of the training examples that carried the mark",
     "share of an example's scores that is on its mark",
 )
-"""The titles of both axes, over data and over training."""
+"""Titles of the horizontal and the vertical axis, over data and over training."""
 IDEAL = {OVER_DATA: "everything on the mark", OVER_TRAINING: "the mark's share of the decision"}
 WIDTH = 280
 DRAWN_HELP = "The methods in the charts. If none is chosen, all are drawn."
@@ -58,7 +58,7 @@ UNTIMED = "No time estimate yet: no job on the same {} has finished on this devi
 
 @dataclass(frozen=True)
 class ScorePoint:
-    """A mean that was clicked to see its examples. `against`, `percent`, `slice`: empty where there is none."""
+    """A mean whose examples are shown. `against`, `percent`, `slice`: empty if they do not apply."""
 
     model: str
     method: str
@@ -69,16 +69,16 @@ class ScorePoint:
 
     @property
     def at(self) -> int | None:
-        """The percent as a number."""
+        """The percentage as a number."""
         return int(self.percent) if self.percent else None
 
     def as_fields(self) -> tuple[str, ...]:
-        """Plain values: a reload replaces classes."""
+        """Return the fields as plain values, because a reload replaces classes."""
         return tuple(getattr(self, one.name) for one in fields(self))
 
 
 def read_point(texts: Sequence[str], wrong: list[str]) -> tuple[str, ...]:
-    """The fields of the point that a link names; a sentence is added where they are none."""
+    """Return the fields of the point in a link. Invalid ones add an error to `wrong` and give an empty tuple."""
     if not texts:
         return ()
     number = len(fields(ScorePoint))
@@ -91,12 +91,13 @@ def read_point(texts: Sequence[str], wrong: list[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class EvaluationView:
-    """`sort`: the metric whose best method comes first, empty for the first column. `metric`, `other`: on a chart's
-    axes, upwards and across. `model`, `family`: the one drawn, empty for the first. `inside`: the chart of each slice.
-    `over`: whether marks are graded in the data or in the training. `only`: the methods drawn in charts, `columns`: the
-    metrics on the leaderboard; none for all.
+    """View options of an evaluation.
 
-    `point`: the fields of a `ScorePoint`, empty where none is chosen.
+    `sort`: the metric that rows are sorted by, empty for the first column. `metric`, `other`: the metrics on the
+    vertical and the horizontal axis. `model`, `family`: the model and the architecture drawn, empty for the first.
+    `inside`: the chart of each slice. `over`: whether marks are graded in the data or in the training. `only`: the
+    methods drawn in charts, empty for all. `columns`: the metrics on the leaderboard, empty for the default ones.
+    `point`: the fields of a `ScorePoint`, empty if none is selected.
     """
 
     view: str = option("leaderboard", choices=tuple(VIEWS))
@@ -125,15 +126,16 @@ SESSION = ExperimentSession(EVALUATE, "evaluate", EvaluationView)
 
 
 def point_at(kind: str, point: ScorePoint | None) -> None:
-    """Show the examples behind this point from now on. Call it in a callback, or before controls are drawn."""
+    """Show the examples behind a point, or none. Call it in a callback or before the controls are drawn."""
     SESSION.put_view(kind, "point", [] if point is None else list(point.as_fields()))
 
 
 @dataclass(frozen=True)
 class ViewedEvaluation:
-    """An evaluation on its page, with the controls of its charts, which keep to what there is.
+    """An evaluation on its page, with the controls of its charts.
 
-    `titles`: of the methods. `sizes`: of the models whose files say them.
+    Choices that this evaluation does not have are replaced by available ones. `titles`: titles of the methods. `sizes`:
+    sizes of the models whose files state them.
     """
 
     state: ExperimentState
@@ -149,13 +151,13 @@ class ViewedEvaluation:
 
     @property
     def drawn_model(self) -> str:
-        """The model that is drawn: the chosen one while there is one of that name, else the first."""
+        """The model that is drawn: the chosen one if the evaluation has it, else the first."""
         models = self.evaluation.plan.models
         return self.view.model if self.view.model in models else models[0]
 
     @property
     def drawn_methods(self) -> tuple[str, ...] | None:
-        """The methods that are drawn: the chosen ones that there are; None for all."""
+        """The methods that are drawn: those chosen that the evaluation has; None for all."""
         company = self.evaluation.plan.methods_with_baselines
         wanted = select_known(company, self.view.only)
         return None if wanted == company else wanted
@@ -166,21 +168,21 @@ class ViewedEvaluation:
         view_pills(SESSION, self.state, "Methods drawn", "only", company, DRAWN_HELP)
 
     def model_control(self) -> str:
-        """Draw the choice of the model where there are several; returns it."""
+        """Draw the choice of the model if there are several, and return it."""
         models = self.evaluation.plan.models
         return self.select("Model", "model", {one: one for one in models}) if len(models) > 1 else models[0]
 
     def metric_control(self, label: str, name: str, metrics: Sequence[str]) -> str:
-        """Draw a choice of these metrics; the first one where another was chosen before."""
+        """Draw a choice of these metrics and return it; an earlier choice that is not among them becomes the first."""
         return self.select(label, name, {id: METRICS[id].title for id in metrics})
 
     def select(self, label: str, name: str, known: Mapping[str, str]) -> str:
-        """Draw a choice that is kept in the view option of this name."""
+        """Draw a choice bound to the view option `name`, and return it."""
         return view_select(SESSION, self.state, label, name, known, WIDTH)
 
 
 def cite(plan: EvaluationPlan) -> str:
-    """One sentence that cites the evaluation: version, methods, models and data."""
+    """Cite the evaluation in one sentence: version, methods, models and data."""
     return (
         f"Exegesis {product_version()}. Evaluation of {len(plan.methods_with_baselines)} methods on {plan.dataset} "
         f"with {', '.join(plan.models)}, seed {plan.seed}, {plan.dtype}."
@@ -188,7 +190,7 @@ def cite(plan: EvaluationPlan) -> str:
 
 
 def plan_text(plan: EvaluationPlan, size: int) -> str:
-    """The settings of the evaluation in one sentence."""
+    """Describe the settings of the evaluation in one sentence."""
     shares = ", ".join(map(str, plan.shares))
     units = "patches" if plan.units == "patch" else f"{plan.units}s"
     removed = f"{units} removed by {plan.operator}; means over {shares}% removed"
@@ -198,11 +200,11 @@ def plan_text(plan: EvaluationPlan, size: int) -> str:
 def cost_text(
     plan: EvaluationPlan, methods: Mapping[str, Explainer], size: int, pace: float | None = None
 ) -> str:  # fmt: skip
-    """A sentence on the cost. `pace`: model evaluations per second of such work, None where unknown."""
+    """Describe the cost. `pace`: model evaluations per second of similar jobs, None if unknown."""
     sizes = (size, "example"), (len(plan.methods_with_baselines), "method"), (len(plan.models), "model")
     of = ", ".join(count(number, noun) for number, noun in sizes)
     number = model_evaluations(plan, methods, size)
-    digits = max(0, len(str(number)) - 2)  # two are as much as is known
+    digits = max(0, len(str(number)) - 2)  # the estimate has two significant digits
     time = (
         UNTIMED.format("model" if len(plan.models) == 1 else "models")
         if pace is None
@@ -213,7 +215,7 @@ def cost_text(
 
 
 def model_evaluations(plan: EvaluationPlan, methods: Mapping[str, Explainer], size: int) -> int:
-    """About how often the models run for all maps and for what is measured by removal."""
+    """Estimate the number of model evaluations for all maps, and for metrics that remove units or perturb inputs."""
     maps = sum(estimate_rows(methods[id], plan.params_of(id)) for id in plan.methods_with_baselines)
     removed = 2 * len(plan.percents) * len(plan.methods_with_baselines) * _operator_count(plan)
     moved = (plan.samples * maps) if plan.needs("perturbation") else 0
@@ -221,16 +223,16 @@ def model_evaluations(plan: EvaluationPlan, methods: Mapping[str, Explainer], si
 
 
 def _operator_count(plan: EvaluationPlan) -> int:
-    """The number of operators by which units are removed, told without the kind of the models: they may be unknown."""
+    """Return the number of removal operators, without the kind of the models, which may be unknown."""
     removal = not plan.metrics or bool(plan.needs("removal"))
     return removal * (1 if plan.second_removal == NO_OPERATOR else 2)
 
 
 def throughput(plan: EvaluationPlan, runs: Sequence[Run], methods: Mapping[str, Explainer]) -> float | None:
-    """Model evaluations a second by the newest job on the same models, else by one for each; None without them.
+    """Estimate the model evaluations per second from the newest job on the same models, or else from one job per model.
 
-    A job's model evaluations are counted as roughly as those of what is asked, so that what is off in both is not off
-    in the time.
+    None without such jobs. The evaluations of a job are estimated in the same way as those of the plan, so that a
+    common error cancels out.
     """
     timed = [(of.models, pace) for job, of in runs if (pace := _job_throughput(job, of, plan, methods))]
     together = next((pace for models, pace in timed if set(models) == set(plan.models)), None)
@@ -239,13 +241,13 @@ def throughput(plan: EvaluationPlan, runs: Sequence[Run], methods: Mapping[str, 
     alone = {models[0]: pace for models, pace in reversed(timed) if len(models) == 1}
     if not set(plan.models) <= alone.keys():
         return None
-    return len(plan.models) / sum(1 / alone[model] for model in plan.models)  # each does as much as the others
+    return len(plan.models) / sum(1 / alone[model] for model in plan.models)  # each model does the same amount of work
 
 
 def _job_throughput(
     job: Job, of: EvaluationPlan, plan: EvaluationPlan, methods: Mapping[str, Explainer]
 ) -> float | None:  # fmt: skip
-    """The throughput of one job; None for other models or devices, a failed job, or one mostly cached."""
+    """Return the throughput of one job; None for other models or devices, a failed job, or one mostly cached."""
     if not set(of.models) <= set(plan.models) or of.dtype != plan.dtype or not is_timed_here(job):
         return None
     try:
@@ -256,9 +258,9 @@ def _job_throughput(
 
 
 def _job_examples(job: Job, of: EvaluationPlan) -> int:
-    """The number of examples of a job, from its units (`engine.evaluation.experiment.units`).
+    """Return the number of examples of a job, derived from its units (`engine.evaluation.experiment.units`).
 
-    The data set may have had fewer than asked for.
+    The data set may have had fewer examples than requested.
     """
     parts = len(of.methods_with_baselines) * (1 + bool(of.needs("perturbation"))) + _operator_count(of)
     return (job.total // len(of.models) - 1) // parts

@@ -1,4 +1,4 @@
-"""The views of an evaluation: the leaderboard, charts whose points lead to examples, and what a view still needs."""
+"""Views of an evaluation: the leaderboard, charts whose points lead to examples, and what a view still needs."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ else:  # altair and pandas are not needed before a chart is drawn
     charts = LazyModule("components.evaluate.charts")
 
 PLAUSIBLE = "plausibility_auc"
-"""The metric on the horizontal axis of plausibility where none is chosen."""
+"""Default metric on the horizontal axis of the plausibility view."""
 COLUMNS = 2
-"""Charts of slices beside each other."""
+"""Number of slice charts side by side."""
 MARKED_DATA = "reviews-marked"
 NEXT = "This sets the controls above. Then press Evaluate."
 JOBS_ERROR = "evaluate_strength_said"
@@ -64,8 +64,9 @@ STARTED = "The evaluations at other strengths are queued. They appear here as th
 
 @dataclass(frozen=True)
 class ModelSuggestion:
-    """Models that come with the project for a view that needs several. `name`: of them together. `least`: so many of
-    them the view needs.
+    """Bundled models for a view that needs several.
+
+    `name`: name of the group. `least`: number of these models that the view needs.
     """
 
     name: str
@@ -82,14 +83,14 @@ SUGGESTIONS: Mapping[str, ModelSuggestion] = {
     ),
     "strength": ModelSuggestion("a model that reads marks", ("t5-marked",), 1),
 }  # fmt: skip
-"""By view, all trained on `MARKED_DATA`."""
+"""Suggested models by view, all trained on `MARKED_DATA`."""
 
 
 def view_area(
     state: ExperimentState, evaluation: Evaluation, tables: Sequence[Board], titles: Mapping[str, str],
     line: DeltaGenerator,
 ) -> None:  # fmt: skip
-    """Draw the chosen view, or why it does not apply here. `line`: takes the choice of columns or methods."""
+    """Draw the chosen view, or why it does not apply here. `line`: container for the choice of columns or methods."""
     id = state.view.view
     if id == "leaderboard":
         summary = partial(answers.leaderboard_summary, evaluation, titles)
@@ -112,7 +113,7 @@ def view_area(
 
 
 def _suggestion_area(state: ExperimentState, view: str) -> None:
-    """A button that fills models in above, where the view has some and the controls do not say so already."""
+    """Draw a button that selects the models suggested for the view, unless the controls already have them."""
     one, plan = SUGGESTIONS.get(view), state.plan
     models = available_models(one, embedded_models()) if one and state.kind == "text" else []
     if one is None or not models:
@@ -127,13 +128,13 @@ def _suggestion_area(state: ExperimentState, view: str) -> None:
 
 
 def available_models(suggestion: ModelSuggestion, known: Sequence[str]) -> list[str]:
-    """The embedded models of a suggestion; none where there are too few."""
+    """Return the embedded models of a suggestion; empty if there are too few."""
     models = [model for model in suggestion.models if model in known]
     return models if len(models) >= suggestion.least else []
 
 
 def _fill(kind: str, models: Sequence[str]) -> None:
-    """Set the models and their data set, with all metrics and the usual split: others may not suit the set."""
+    """Set the models and their data set, with all metrics and the default split: others may not suit the data set."""
     for name, value in {"models": list(models), "dataset": MARKED_DATA, "split": "", "metrics": []}.items():
         SESSION.put(kind, name, value)
 
@@ -165,7 +166,7 @@ def _plausibility(viewed: ViewedEvaluation) -> None:
 
 
 def _plausibility_metrics(evaluation: Evaluation) -> list[str]:
-    """The usual one first."""
+    """Return the plausibility metrics, the default one first."""
     return sorted(plausibility_metrics(evaluation), key=lambda id: id != PLAUSIBLE)
 
 
@@ -223,7 +224,7 @@ def _slices(viewed: ViewedEvaluation) -> None:
 
 
 def _chart_of_slices(viewed: ViewedEvaluation, name: str) -> charts.ScoreChart:
-    """The chart of each slice, with the metrics that the other views chose."""
+    """Return the chart to draw for each slice, with the metrics chosen in the other views."""
     view, evaluation, model = viewed.view, viewed.evaluation, viewed.drawn_model
     if name == "curves":
         return charts.RemovalChart(model, view.way)
@@ -238,13 +239,13 @@ def _known_or_first(chosen: str, known: Sequence[str]) -> str:
 
 
 def count_strengths(viewed: ViewedEvaluation) -> int:
-    """The number of strengths over which something can be drawn, in the data or in the training."""
+    """Return the number of strengths that can be drawn, in the data or in the training; at least 1."""
     trained = training_strengths(viewed.evaluation.plan.models)
     return max(len(_data_evaluations(viewed)), len(set(trained.values())), 1)
 
 
 def _strength(viewed: ViewedEvaluation) -> None:
-    """The chart over the strengths that there are, and a button for those that are missing."""
+    """Draw the chart over the available strengths, and a button that evaluates the missing ones."""
     evaluations, trained = _data_evaluations(viewed), training_strengths(viewed.evaluation.plan.models)
     known = {"data": len(evaluations) > 1, "training": len(set(trained.values())) > 1}
     if any(known.values()):
@@ -290,18 +291,18 @@ def _submit(plans: Sequence[EvaluationPlan]) -> None:
 
 
 def _data_evaluations(viewed: ViewedEvaluation) -> list[Evaluation]:
-    """The evaluations at several strengths that are finished."""
+    """Return the finished evaluations at several strengths."""
     return [one for plan in _strength_plans(viewed) if (one := _finished(plan)) is not None]
 
 
 def _strength_plans(viewed: ViewedEvaluation) -> list[EvaluationPlan]:
-    """The plan of this page at several strengths; none where the set has no mark."""
+    """Return the plan of this page at several strengths; empty if the data set has no mark."""
     plan = plan_of(viewed.state)
     return [] if mark_strength(plan.dataset) is None else plans_at_strengths(plan)
 
 
 def _finished(plan: EvaluationPlan) -> Evaluation | None:
-    """The cached evaluation; None while results of one of the models are missing."""
+    """Return the cached evaluation; None if results of a model are missing or cannot be read."""
     try:
         results = results_of(plan)
     except ExegesisError:

@@ -1,4 +1,4 @@
-"""The choice of an input of either kind, for pages that serve texts and pictures alike."""
+"""The choice of an input of either kind, for pages that support both texts and pictures."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ Opened = OpenTexts | OpenPictures
 
 @dataclass(frozen=True)
 class InputChoice:
-    """The choice of one kind of input: an adapter, through which a page works with a focus and an open data set.
+    """The choice of one kind of input: an adapter between a page and the focus and data set of that kind.
 
-    `noun`: the input. `open`: the data set that controls or link name. `from_link` and `to_link`: the focus in a link;
-    `is_other`: whether the link was made of another input. `fill`, `controls` and `draw`: the focus in the controls.
-    `draw_options`: the rare controls of an open data set. `show`: chooses an example of it, in a callback.
-    `label`: the true class by its number or score in the data set, None where there is none.
+    `noun`: noun for the input. `open`: opens the data set named by the controls or the link. `from_link`, `to_link`:
+    read and write the focus of a link. `is_other`: whether the link was made for another input. `fill`, `controls`,
+    `draw`: fill, read and draw the controls of the focus. `draw_options`: draws the rarely used controls of an open
+    data set. `show`: selects one of its examples, in a callback. `label`: the true class as an index in the data set,
+    or the true score; None if there is none.
     """
 
     noun: str
@@ -81,12 +82,12 @@ CHOICES: Mapping[str, InputChoice] = {
         label=lambda focus, _: None if focus.own else focus.label,
     ),
 }
-"""By the kind of input, the default first."""
+"""Choices by kind of input, the default first."""
 SELECTIONS = {kind: choice.selection for kind, choice in CHOICES.items()}
 
 
 def label_name(kind: str, focus: Focus, opened: Opened) -> str:
-    """The name of the true class in the data set; of a prompt its answer. Empty without one, and for a score."""
+    """Return the name of the true class in the data set; for a prompt, its answer. Empty if unknown or a score."""
     label, names = CHOICES[kind].label(focus, opened), opened.data.label_names
     if not isinstance(label, int) or not 0 <= label < len(names):
         return ""

@@ -1,8 +1,8 @@
-"""Data sets and models as pages offer them: the open data set, the labels in pickers, and whether the two fit.
+"""Data sets and models as pages offer them: the open data set, labels in pickers, and whether the two fit.
 
-A data set is opened once, and again when its files change; pictures are read one at a time. A label is the name, then
-task, main score and size. A browser answers with a label, and with one of an earlier run when it has not received the
-newer one: `model_name` reads both.
+A data set is opened once, and again when its files change; pictures are read one at a time. A label consists of the
+name, the task, the main score and the size. The browser sends labels back, possibly outdated ones of an earlier run:
+`model_name` reads both.
 """
 
 from __future__ import annotations
@@ -34,21 +34,24 @@ from engine.store import load_picture
 
 SEPARATOR = " · "
 OTHER_TASK = "other task: "
-"""Before the task of a model that does not fit the chosen data set."""
+"""Prefix of the task of a model that does not fit the chosen data set."""
 
 DEFAULT_TEXTS, DEFAULT_PICTURES = "reviews", "scenes"
-"""The data sets of a page whose link names none."""
+"""The default data sets, for links that name none."""
 DEFAULT_PROMPTS = "agreement"
-"""The data set that a language model is offered."""
+"""The data set that is offered for a language model."""
 UPLOADED_NAME = "your picture"
 MOST_FOLDERS = 1000
-"""Folders of a data set that are watched for changes, at most."""
+"""Maximum number of folders of a data set that are watched for changes."""
 FileStamp = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class OpenTexts:
-    """A data set of texts by its name; `error` says why it is not the one that was requested, by the name `wanted`."""
+    """An open data set of texts.
+
+    `wanted`: the requested name, if that could not be opened; `error` says why.
+    """
 
     name: str
     data: Dataset
@@ -58,15 +61,15 @@ class OpenTexts:
 
     @property
     def requested(self) -> str:
-        """The name for controls and links: a name that cannot be had stays there until another set is chosen."""
+        """The name for controls and links. An unavailable name stays there until another data set is chosen."""
         return self.wanted or self.name
 
 
 @dataclass(frozen=True)
 class OpenPictures:
-    """A picture set by its name and split; `split` is empty for its usual one.
+    """An open picture set. `split`: empty for the default split.
 
-    `wanted`: name and split that were requested; `error` says why this is not that set.
+    `wanted`: the requested name and split. `error`: why these could not be opened, else empty.
     """
 
     name: str
@@ -77,13 +80,13 @@ class OpenPictures:
 
     @property
     def requested(self) -> tuple[str, str]:
-        """Name and split for controls and links: what cannot be had stays there until another set is chosen."""
+        """The name and split for controls and links. Unavailable ones stay there until another data set is chosen."""
         return self.wanted if self.error else (self.name, self.split)
 
 
 @dataclass(frozen=True)
 class ChosenPicture:
-    """One picture with its label and mask; without a picture, `error` says why. `mask` has the picture's own size."""
+    """One picture with its label and mask. `error`: why there is no picture. `mask`: in the size of the picture."""
 
     picture: Picture | None
     label: int | None = None
@@ -93,7 +96,7 @@ class ChosenPicture:
 
 
 def open_texts(name: str) -> OpenTexts:
-    """The data set of that name, file, folder or hub id; `DEFAULT_TEXTS` and a sentence when it cannot be had."""
+    """Open the data set of a name, file, folder or hub ID; if that fails, `DEFAULT_TEXTS` with an error."""
     try:
         return OpenTexts(name, _read_texts(name, file_stamp(name)))
     except Exception as error:
@@ -102,9 +105,9 @@ def open_texts(name: str) -> OpenTexts:
 
 
 def open_pictures(name: str, split: str = "") -> OpenPictures:
-    """The picture set of that name, zip, folder, `.npz` or hub id.
+    """Open the picture set of a name, zip, folder, `.npz` file or hub ID.
 
-    Where it cannot be had: its usual split, else `DEFAULT_PICTURES`, and a sentence.
+    If that fails, opens the default split of that set, or else `DEFAULT_PICTURES`, with an error.
     """
     wanted = name, split
     try:
@@ -121,7 +124,7 @@ def open_pictures(name: str, split: str = "") -> OpenPictures:
 
 @dataclass(frozen=True)
 class ModelLabels:
-    """The labels of models beside a data set. `misfits`: those made for another task, each with the reason."""
+    """Labels of models for a data set. `misfits`: models made for another task, each with the reason."""
 
     data: str
     misfits: Mapping[str, str]
@@ -131,7 +134,10 @@ class ModelLabels:
 
 
 def label_models(models: Iterable[str], kind: str, data: str) -> ModelLabels:
-    """The labels beside the data set of that name; none is a misfit where it cannot be had: its own control says so."""
+    """Return the labels of models for the data set named `data`.
+
+    If the data set cannot be opened, no model is a misfit; the control of the data set shows the error.
+    """
     opened = open_texts(data) if kind == "text" else open_pictures(data)
     if opened.error:
         return ModelLabels(data, {})
@@ -140,7 +146,7 @@ def label_models(models: Iterable[str], kind: str, data: str) -> ModelLabels:
 
 
 def read_picture(opened: OpenPictures, index: int) -> ChosenPicture:
-    """The picture at that place; it is read once for all sessions."""
+    """Return the picture at an index; it is read once for all sessions."""
     data = opened.data
     try:
         return _read_picture(data.id, data.revision, data.split, len(data), index, data)
@@ -149,7 +155,7 @@ def read_picture(opened: OpenPictures, index: int) -> ChosenPicture:
 
 
 def read_uploaded_picture(digest: str) -> ChosenPicture | None:
-    """A picture that was uploaded, by its hash; None where this machine no longer has it."""
+    """Return an uploaded picture by its hash; None if this machine does not have it."""
     try:
         return _read_uploaded(digest, str(home()))
     except ExegesisError:
@@ -157,9 +163,9 @@ def read_uploaded_picture(digest: str) -> ChosenPicture | None:
 
 
 def file_stamp(name: str) -> FileStamp:
-    """Changes when the file does, or when a file is put into or taken out of the folder or one below it.
+    """Return a stamp that changes with the file, or when files are added to or removed from the folder or one below it.
 
-    Empty for what is no file.
+    Empty for a name that is not a path.
     """
     access.check_dataset(name)
     try:
@@ -201,7 +207,7 @@ def _read_uploaded(digest: str, home: str) -> ChosenPicture:
 
 
 def _folders(path: Path) -> list[os.DirEntry[str]]:
-    """Split folders and their class folders."""
+    """Return the folders of splits and their class folders."""
     if not path.is_dir():
         return []
     above = _subfolders(path)
@@ -215,13 +221,14 @@ def _subfolders(path: Path) -> list[os.DirEntry[str]]:
 
 
 UNMEASURED = "?"
-"""Stands for a data set that no model was measured on."""
+"""Placeholder for a data set that no model was measured on."""
 
 
 def model_label(model: str, fits: bool = True, data: str = "") -> str:
-    """The label of a model: "reviews-minilm · sentiment, 89.2%, 22.7M". A name alone if nothing is known.
+    """Return the label of a model, such as "reviews-minilm · sentiment, 89.2%, 22.7M".
 
-    The score is that on the data set `data`; without one the main score. No score where it was not measured there.
+    It is the name alone if nothing is known. The score is that on the data set `data`, left out if it was not measured
+    there. Without `data`, it is the main score.
     """
     summary = summarize_model(model)
     size = short_count(summary.parameters) if summary.parameters else ""
@@ -232,7 +239,7 @@ def model_label(model: str, fits: bool = True, data: str = "") -> str:
 
 
 def model_name(label: str) -> str:
-    """The name in a label of either kind; any other text unchanged."""
+    """Return the model's name from a label, whether it marks a misfit or not; any other string is unchanged."""
     name, separator, _ = label.partition(SEPARATOR)
     if not separator:
         return label
@@ -242,9 +249,10 @@ def model_name(label: str) -> str:
 
 
 def complete_dataset(key: str, known: Collection[str]) -> None:
-    """In a callback: complete a half-typed name in a control if one known name alone starts with it or has it.
+    """Complete a partly typed name of a data set in a control, in a callback.
 
-    Any other text stays: a file, a folder or a hub id; or no name at all, which is refused with the known ones.
+    The only known name that starts with it, or else the only one that contains it, replaces it. Any other string stays:
+    a file, a folder, a hub ID, or an unknown name, which is later rejected with a list of the known ones.
     """
     typed = str(st.session_state.get(key) or "").strip()
     if typed and typed not in known:
@@ -258,7 +266,10 @@ def complete_dataset(key: str, known: Collection[str]) -> None:
 
 
 def dataset_label(dataset: str) -> str:
-    """The label of a data set: "reviews · sentiment, 320 examples". A name alone for a file, a folder or a hub id."""
+    """Return the label of a data set, such as "reviews · sentiment, 320 examples".
+
+    The name alone for a file, a folder or a hub ID.
+    """
     number = example_count(dataset)
     size = "" if number is None else f"{number:,} examples"
     facts = ", ".join(filter(None, [_lower_first(task_of_dataset(dataset)), size]))
@@ -266,7 +277,7 @@ def dataset_label(dataset: str) -> str:
 
 
 def find_misfits(models: Iterable[str], name: str, data: Dataset | ImageDataset) -> list[str]:
-    """Those of the models that were made for another task than the data set of that name."""
+    """Return the models that were made for another task than the data set."""
     if isinstance(data, Dataset):
         task, unnamed = str(data.task), UNNAMED_CLASS
     else:
@@ -275,7 +286,7 @@ def find_misfits(models: Iterable[str], name: str, data: Dataset | ImageDataset)
 
 
 def describe_misfit(model: str, name: str, data: Dataset | ImageDataset) -> str:
-    """Why a model does not fit a data set: their tasks, or else their classes."""
+    """Return why a model does not fit a data set: because of their tasks, or else their classes."""
     summary, task = summarize_model(model), _lower_first(task_of_dataset(name))
     if summary.dataset and task:
         return f"{model} was trained for {_lower_first(summary.task)}, not for {task}."
@@ -285,7 +296,7 @@ def describe_misfit(model: str, name: str, data: Dataset | ImageDataset) -> str:
 
 
 def sort_by_task(models: Iterable[str], misfits: Collection[str] = ()) -> list[str]:
-    """Models by task in their order, those that do not fit the chosen data set last."""
+    """Sort models by task; those that do not fit the chosen data set are last."""
     order = {task: place for place, task in enumerate(TASKS)}
     return sorted(models, key=lambda model: (model in misfits, order.get(summarize_model(model).task, len(order))))
 

@@ -1,4 +1,4 @@
-"""Which imported maps a page offers: not those that are known to have none of the chosen data set or example."""
+"""The imported maps that a page offers: all except those known not to cover the chosen data set or example."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ Methods = Mapping[str, Explainer]
 
 
 def methods_for_dataset(methods: Methods, chosen: Collection[str], dataset: str, split: str | None = None) -> Methods:
-    """The methods to offer for a data set: imported maps only if they may cover one of its examples, or are chosen."""
+    """Return the methods to offer for a data set.
+
+    Imported maps are included only if they may cover one of its examples, or are chosen.
+    """
     return {
         name: method
         for name, method in methods.items()
@@ -25,7 +28,7 @@ def methods_for_dataset(methods: Methods, chosen: Collection[str], dataset: str,
 
 
 def methods_for_input(methods: Methods, chosen: Collection[str], input: Input | None) -> Methods:
-    """The methods to offer for an input: imported maps only if they may have one of it, or are chosen."""
+    """Return the methods to offer for an input; imported maps only if they may cover it, or are chosen."""
     return {
         name: method
         for name, method in methods.items()
@@ -36,19 +39,19 @@ def methods_for_input(methods: Methods, chosen: Collection[str], input: Input | 
 def _has_map(method: Explainer, input: Input) -> bool:
     try:
         return has_map(find_imported(method.id.removeprefix(IMPORTED_PREFIX)), input) is not False
-    except ExegesisError:  # removed or changed since the methods were listed
+    except ExegesisError:  # the maps were removed or changed since the methods were listed
         return True
 
 
 def _covers(method: Explainer, dataset: str, split: str | None) -> bool:
-    """Whether imported maps have one of an example of the data set, or may have one."""
+    """Whether imported maps cover an example of the data set, or may do so."""
     try:
         return _covers_file(method.id, method.digest, dataset, split, file_stamp(dataset))
-    except ExegesisError:  # told where the data set is read
+    except ExegesisError:  # reported where the data set is read
         return True
 
 
-@st.cache_data(max_entries=64, ttl=60, show_spinner=False)  # pictures that were not read yet may be soon
+@st.cache_data(max_entries=64, ttl=60, show_spinner=False)  # expires, because more pictures may be read soon
 def _covers_file(id: str, digest: str, dataset: str, split: str | None, stamp: FileStamp) -> bool:
     covered = count_covered(find_imported(id.removeprefix(IMPORTED_PREFIX)), dataset, split)
     return covered is None or covered[0] > 0

@@ -38,7 +38,7 @@ PHOTO = f"a photo of a {PLACE}"
 def draw_label_controls(selection: Selection, known: Sequence[str] = ()) -> None:
     """Draw the labels and the template of the chosen model, if it takes labels.
 
-    `known`: the classes of the data set, which a button takes.
+    `known`: the classes of the data set, which a button fills in.
     """
     model = str(selection.value("model") or "").strip()
     rules = label_rules(model) if model else None
@@ -65,7 +65,7 @@ def draw_label_controls(selection: Selection, known: Sequence[str] = ()) -> None
 
 
 def _fill(selection: Selection, model: str, rules: LabelRules) -> None:
-    """Give the controls the labels of the model's name once it has changed."""
+    """Fill the controls with the labels in the model's name, if that has changed."""
     if selection.value("labels of") == model:
         return
     try:
@@ -79,7 +79,10 @@ def _fill(selection: Selection, model: str, rules: LabelRules) -> None:
 
 
 def _take(selection: Selection, rules: LabelRules) -> None:
-    """Store the typed labels in the model's name, or say what is wrong with them; without any, the model alone."""
+    """Store the typed labels in the model's name, or report what is wrong with them.
+
+    Without labels, the name is that of the plain model.
+    """
     restore_controls()
     model = base_name(str(selection.value("model") or "").strip())
     labels, template = (str(selection.value(name) or "").strip() for name in ("labels", "template"))

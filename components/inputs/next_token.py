@@ -16,7 +16,7 @@ from engine.next_token import NamedToken, NextTokens, spacing_notes_of
 from engine.result import OTHERS
 
 ANY = ""
-"""The value of a choice that names no token."""
+"""The value of a choice without a token."""
 TOKEN_HELP = "A dot stands for a space. Type a token that is not in the list: as a rule it starts with the dot."
 LABELS = {
     TOKENS[0]: ("Explain", "The most probable token", f"The token that the maps explain. {TOKEN_HELP}"),
@@ -30,7 +30,10 @@ LABELS = {
 
 
 def next_token_html(tokens: NextTokens, explained: bool) -> str:
-    """The sentences: how the model continues, how uncertain it is, and the `explained` token where one is named."""
+    """HTML sentences on how the model continues and how uncertain it is.
+
+    `explained`: whether to add the explained token and notes on its spacing.
+    """
     first, share = tokens.labels[0], tokens.probabilities[0]
     choices = plain(2**tokens.entropy)
     dot = " The dot stands for a space." if first.startswith(" ") else ""
@@ -44,7 +47,7 @@ def next_token_html(tokens: NextTokens, explained: bool) -> str:
 
 
 def distribution_html(tokens: NextTokens) -> str:
-    """A bar for each of the most probable tokens, for those that the prompt names, and for all others together."""
+    """HTML of a bar for each of the most probable tokens, for those that the prompt names, and one for all others."""
     shares = dict(zip(tokens.labels, tokens.probabilities, strict=True))
     others = shares.pop(OTHERS, 0.0)
     for named in filter(None, (tokens.target, tokens.contrast)):
@@ -59,12 +62,12 @@ def distribution_html(tokens: NextTokens) -> str:
 
 
 def name_html(label: str) -> str:
-    """A token as text that keeps its direction to itself, its leading spaces as dots."""
+    """HTML of a token whose text direction is isolated, with leading spaces as dots."""
     return f"<bdi>{escape(visible_token(label))}</bdi>"
 
 
 def draw_token_pickers(labels: Iterable[str]) -> None:
-    """Draw the choice of the explained token and of its contrast, among these or typed."""
+    """Draw the choice of the explained token and of its contrast, from `labels` or typed."""
     likely = [label for label in labels if label != OTHERS]
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         for name, (label, none, help) in LABELS.items():
@@ -74,24 +77,24 @@ def draw_token_pickers(labels: Iterable[str]) -> None:
 def _draw_picker(name: str, label: str, none: str, help: str, likely: list[str]) -> None:
     key = SELECTION.key(name)
     chosen = hidden_token(str(st.session_state.get(key) or ANY))
-    st.session_state[key] = chosen  # a typed token comes as it is shown
+    st.session_state[key] = chosen  # a typed token has the form in which tokens are shown
     st.selectbox(
         label, list(dict.fromkeys([ANY, *likely, chosen])), key=key, accept_new_options=True, width=260, help=help,
         on_change=prefer_likely, args=(key, likely),
-        # The browser answers with these words, so they must not change with the prompt.
+        # The browser sends these labels back, so they must not change with the prompt.
         format_func=lambda token: visible_token(token) or none, persist_state=PERSIST,
     )  # fmt: skip
 
 
 def prefer_likely(key: str, likely: list[str]) -> None:
-    """A typed token without its leading space becomes the likely token with it."""
+    """Replace a typed token that lacks its leading space by the likely token that has it."""
     spaced = f" {st.session_state[key] or ANY}"
     if st.session_state[key] not in likely and spaced in likely:
         st.session_state[key] = spaced
 
 
 def name_controls(error: UsageError) -> UsageError:
-    """The error with the argument as the page labels its control."""
+    """Return the error with the argument named like its control on the page."""
     argument, separator, rest = str(error).partition(": ")
     labels = {"target": LABELS[TOKENS[0]][0], "contrast": LABELS[TOKENS[1]][0]}
     return UsageError(f"{labels.get(argument, argument)}{separator}{rest}")

@@ -1,6 +1,6 @@
-"""The choice of model, picture set and picture: the same on every page of pictures, in its link and its controls.
+"""The choice of model, picture set and picture, which all pages of pictures share in their links and controls.
 
-A picture is an example of a picture set, or a picture of one's own from a file or the camera.
+A picture is an example of a picture set, or the user's own picture from a file or the camera.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from engine.store import store_picture
 from engine.vision.picture import read_view
 
 NAMES = ("model", "data", "split", "index", "digest", "picture_sha")
-"""The fields of a link that hold the focus."""
+"""Fields of a link that hold the focus."""
 WIDGETS = "picture_focus."
-"""Every widget of the choice has a key that starts so."""
+"""Prefix of the keys of all widgets of the choice."""
 SELECTION = Selection(WIDGETS, "picture_focus_link", NAMES)
 key, value, turn_to = SELECTION.key, SELECTION.value, SELECTION.turn_to
 EVERYDAY = ("photos-vit", "scenes-vit")
-"""Models of everyday things, where they are there: they stand in for a picture set that no model fits."""
+"""Models of everyday objects, if available, as defaults for a picture set that no model fits."""
 NO_PICTURE = ChosenPicture(None)
 
 FROM_DATA, OWN = "Data set", "Your picture"
@@ -68,8 +68,8 @@ EXAMPLE_STAYS = "Showing the data-set example until you upload a picture."
 class PictureFocus:
     """One model, one picture set, one picture.
 
-    `index`: the place in the picture set, which stays while a picture of one's own, named by `picture_sha`, is shown.
-    `split`: empty for the usual one.
+    `index`: index in the picture set, which stays while the user's own picture is shown. `picture_sha`: hash of the
+    user's own picture, empty for an example. `split`: empty for the default split.
     """
 
     model: str
@@ -81,17 +81,17 @@ class PictureFocus:
 
     @property
     def own(self) -> bool:
-        """Whether it is a picture of one's own."""
+        """Whether it is the user's own picture."""
         return bool(self.picture_sha)
 
     @property
     def place(self) -> int | None:
-        """The place in the picture set of what is shown; None for a picture of one's own."""
+        """The index in the picture set; None for the user's own picture."""
         return None if self.own else self.index
 
     @property
     def picture(self) -> Picture | None:
-        """None where it cannot be read; `error` then says why."""
+        """The picture; None if it cannot be read, and `error` then says why."""
         return self.chosen.picture
 
     @property
@@ -105,12 +105,12 @@ class PictureFocus:
 
     @property
     def label(self) -> int | None:
-        """The true class, by its place in the names of the picture set."""
+        """The true class, as an index into the label names of the picture set."""
         return self.chosen.label
 
     @property
     def name(self) -> str:
-        """The picture's name: its file or place. Not ours, so it must be escaped."""
+        """The picture's name: its file or place. It is foreign text, so it must be escaped."""
         return self.chosen.name
 
     @property
@@ -120,9 +120,10 @@ class PictureFocus:
 
 @dataclass(frozen=True)
 class TrueClass:
-    """The true class: `label` in the picture set's words, `index` among the model's classes, None where that has none.
+    """The true class of a picture.
 
-    `note`: how the two were matched or why they were not; empty where the names are the same.
+    `label`: its name in the picture set. `index`: its index among the model's classes, None if the model does not have
+    it. `note`: how the two were matched, or why they were not; empty if the names are equal.
     """
 
     label: str
@@ -133,9 +134,9 @@ class TrueClass:
 def read_picture_focus(
     last: Mapping[str, str], models: Sequence[str], opened: OpenPictures, notes: list[str]
 ) -> PictureFocus:
-    """The focus of a link; a sentence is added to `notes` for everything in it that is not there.
+    """Return the focus of a link; a note is added to `notes` for each value that is unavailable.
 
-    Where the controls have turned to another set than the link's since, the link's picture is not read.
+    If the controls have changed to another picture set than the link's, the link's picture is not read.
     """
     name, split = last.get("data") or DEFAULT_PICTURES, last.get("split", "")
     model = last.get("model", "").strip() or usual_model(models, opened)
@@ -158,7 +159,7 @@ def read_picture_focus(
 
 
 def is_other_picture(last: Mapping[str, str], focus: PictureFocus, opened: OpenPictures) -> bool:
-    """Whether it is another picture than the one that the link was made of, so that its pins mean nothing."""
+    """Whether the picture differs from the one that the link was made for, so that the link's pins do not apply."""
     if focus.own:
         return False
     digest = picture_digest(focus)
@@ -166,12 +167,12 @@ def is_other_picture(last: Mapping[str, str], focus: PictureFocus, opened: OpenP
 
 
 def picture_digest(focus: PictureFocus) -> str:
-    """A few hex digits that recognize a picture after others were put before it."""
+    """Return a few hex digits that identify a picture even after others were put before it; empty without a picture."""
     return "" if focus.picture is None else focus.picture.digest[:DIGEST_CHARACTERS]
 
 
 def write_picture_focus(focus: PictureFocus) -> Query:
-    """The fields of a link: an example by its place in the picture set, a picture of one's own by its hash."""
+    """Return the fields of a link: an example by its index in the picture set, the user's own picture by its hash."""
     query: Query = {"model": [focus.model]}
     split: Query = {"split": [focus.split]} if focus.split else {}
     if focus.own:
@@ -184,7 +185,7 @@ def write_picture_focus(focus: PictureFocus) -> Query:
 
 
 def _read_index(last: Mapping[str, str], opened: OpenPictures, notes: list[str]) -> int:
-    if opened.error:  # the place was meant in another picture set
+    if opened.error:  # the index belongs to another picture set
         return 0
     text, most = last.get("index", "0"), len(opened.data) - 1
     index = whole_number(text, most)
@@ -195,7 +196,7 @@ def _read_index(last: Mapping[str, str], opened: OpenPictures, notes: list[str])
 
 
 def true_class(focus: PictureFocus, opened: OpenPictures, labels: Sequence[str]) -> TrueClass:
-    """The true class of the picture. `labels`: the model's classes."""
+    """Return the true class of the picture. `labels`: the model's classes."""
     if focus.label is None:
         return TrueClass("", None)
     match = match_classes(opened.data.label_names, labels, NUMBERED_CLASS)
@@ -204,29 +205,29 @@ def true_class(focus: PictureFocus, opened: OpenPictures, labels: Sequence[str])
 
 
 def usual_model(models: Sequence[str], opened: OpenPictures) -> str:
-    """The model that is called after the picture set or was trained on it, else one with the most of its classes."""
+    """Return the model that is named after the picture set or was trained on it, else one with most of its classes."""
     name = registered_name(opened.name)
     named = [model for model in models if name and model.startswith(f"{name}-")]
     trained = (model for model in models if name and card(model).get("settings", {}).get("dataset") == name)
-    # "scenes-marked-vit" is called after scenes too.
+    # Shortest first, because "scenes-marked-vit" also starts with "scenes-".
     return next(iter([*sorted(named, key=len), *trained, *_rank_by_classes(models, opened)]), "")
 
 
 def better_model(models: Sequence[str], model: str, opened: OpenPictures) -> str:
-    """The usual model of the picture set where it has more of its classes than `model`, else an empty text."""
+    """Return the data set's default model if it covers more of its classes than `model`, else an empty string."""
     usual = usual_model(models, opened)
     return usual if _count_classes(usual, opened) > _count_classes(model, opened) else ""
 
 
 def _rank_by_classes(models: Sequence[str], opened: OpenPictures) -> list[str]:
-    """The models with more of the set's classes first; of those with as many, the ones of everyday things."""
+    """Sort models by the number of the set's classes that they have, most first; on ties, those in `EVERYDAY` first."""
     everyday = [model for model in EVERYDAY if model in models]
     ordered = dict.fromkeys([*everyday, *models])
     return sorted(ordered, key=lambda model: -_count_classes(model, opened))
 
 
 def _count_classes(model: str, opened: OpenPictures) -> int:
-    """The number of the set's classes that the model has; 0 where its files cannot be read."""
+    """Return the number of the set's classes that the model has; 0 if its files cannot be read."""
     try:
         indices = match_classes(opened.data.label_names, read_view(model).labels, NUMBERED_CLASS).indices
     except ExegesisError:
@@ -235,7 +236,7 @@ def _count_classes(model: str, opened: OpenPictures) -> int:
 
 
 def requested_dataset(link: Mapping[str, list[str]]) -> tuple[str, str]:
-    """The name and split that the controls name, else the link."""
+    """Return the name and split in the controls, or else in the link."""
     if value("data"):
         return str(value("data")).strip(), str(value("split") or "")
     name, split = ((link.get(name) or [""])[-1] for name in ("data", "split"))
@@ -243,7 +244,7 @@ def requested_dataset(link: Mapping[str, list[str]]) -> tuple[str, str]:
 
 
 def fill_controls(focus: PictureFocus, opened: OpenPictures) -> None:
-    """Give the controls that have no value yet theirs."""
+    """Fill the controls that have no value yet."""
     values: dict[str, object] = {
         "model": focus.model or None,
         "data": focus.data,
@@ -259,7 +260,7 @@ def fill_controls(focus: PictureFocus, opened: OpenPictures) -> None:
 
 
 def read_controls(opened: OpenPictures) -> PictureFocus:
-    """The focus that the controls show."""
+    """Return the focus that the controls show."""
     sha = str(value("picture_sha") or "") if value("source") == OWN else ""
     own = read_uploaded_picture(sha) if sha else None
     index = min(_index(), len(opened.data) - 1)
@@ -268,13 +269,13 @@ def read_controls(opened: OpenPictures) -> PictureFocus:
 
 
 def show(opened: OpenPictures, index: int) -> None:
-    """Choose a picture of the set, and thereby the set: in a callback, or before the controls are drawn."""
+    """Choose a picture of the set, and thereby the set, in a callback or before the controls are drawn."""
     for name, new in {"data": opened.name, "split": opened.split, "index": index, "source": FROM_DATA}.items():
         SELECTION.put(name, new)
 
 
 def draw_focus_controls(models: Collection[str], opened: OpenPictures) -> DeltaGenerator:
-    """Draw the choice of the model and of a picture, an example of a picture set or one's own. Returns the row."""
+    """Draw the choice of the model and of a picture, an example or the user's own. Returns the row."""
     chosen = str(value("model") or "").strip()
     misfits = [] if opened.error else find_misfits(dict.fromkeys([*models, chosen]), opened.name, opened.data)
     row = _row()
@@ -292,14 +293,14 @@ def draw_focus_controls(models: Collection[str], opened: OpenPictures) -> DeltaG
 
 
 def fits_dataset(model: str, opened: OpenPictures) -> bool:
-    """Whether the model was made for the task of the picture set, so that its labels and masks are about it."""
+    """Whether the model was made for the task of the picture set, so that the set's labels and masks apply to it."""
     return not find_misfits([model], opened.name, opened.data)
 
 
 def draw_example_controls(opened: OpenPictures, models: Iterable[str] = ()) -> None:
-    """Draw the choice of the picture alone, for a page on which several models see one picture.
+    """Draw the choice of the picture only, for a page on which several models see one picture.
 
-    `models`: those that see it.
+    `models`: the models that see it.
     """
     with _row():
         _draw_dataset_controls(opened)
@@ -311,7 +312,7 @@ def draw_example_controls(opened: OpenPictures, models: Iterable[str] = ()) -> N
 
 
 def draw_split_control(opened: OpenPictures) -> None:
-    """Draw the choice of the split, if the picture set has several. The usual split is the empty one, as in a link."""
+    """Draw the choice of the split, if the picture set has several. The default split is empty, as in a link."""
     if not opened.data.splits or opened.error:
         return
     usual, *others = opened.data.splits
@@ -328,9 +329,9 @@ def _offer_fitting(chosen: str, opened: OpenPictures, model: str) -> None:
 
 
 def offer_better_model(models: Collection[str], opened: OpenPictures, name: str) -> None:
-    """Draw a button that turns to the model with more of the set's classes than the chosen one; mostly nothing.
+    """Draw a button that selects a model with more of the set's classes than the chosen one, if there is one.
 
-    `name`: of this place among those that offer it.
+    `name`: unique name for the button's place on the page.
     """
     model = str(value("model") or "").strip()
     better = "" if opened.error or not model else better_model(list(models), model, opened)
@@ -361,7 +362,7 @@ def _draw_dataset_controls(opened: OpenPictures) -> None:
 
 
 def _draw_place_controls(opened: OpenPictures) -> None:
-    """Draw the choice between the picture set and a picture of one's own, and the example of the set."""
+    """Draw the choice between the picture set and the user's own picture, and the example of the set."""
     if value("source") != OWN:
         _draw_example_number(opened)
     st.segmented_control(
@@ -377,7 +378,7 @@ def _draw_example_number(opened: OpenPictures) -> None:
 
 
 def _draw_own_picture(opened: OpenPictures) -> None:
-    """Draw the controls of a picture of one's own, if it is chosen, and why there is no picture."""
+    """Draw the controls of the user's own picture, if it is chosen, and the error if there is no picture."""
     if value("source") == OWN:
         _draw_own_picture_controls()
     if error := opened.error or read_controls(opened).error:
@@ -385,9 +386,10 @@ def _draw_own_picture(opened: OpenPictures) -> None:
 
 
 def _draw_own_picture_controls() -> None:
-    """Draw what takes a file, or a photograph once the camera is switched on.
+    """Draw the file uploader and, if the camera is switched on, the camera.
 
-    What cannot be read leaves the last picture as it is. The hash of what was taken is then the control `picture_sha`.
+    A file that cannot be read leaves the last picture as it is. The hash of an accepted picture is stored in the
+    control `picture_sha`.
     """
     st.file_uploader(
         "A picture: PNG, JPEG, WebP or GIF",
@@ -400,14 +402,14 @@ def _draw_own_picture_controls() -> None:
     if st.toggle("Use the camera", key=key("camera_on")):
         st.camera_input("Photograph", key=key("camera"), on_change=take_picture, args=("camera",))
     if refused := value("refused"):
-        # The uploader goes on naming the file that was refused.
+        # The uploader still shows the name of the refused file.
         show_error(f"{refused} {LAST_PICTURE_STAYS if value('picture_sha') else EXAMPLE_STAYS}")
     elif not value("picture_sha"):
         st.caption(EXAMPLE_STAYS)
 
 
 def take_picture(name: str) -> None:
-    """Store the picture that the control of that name has just received, or say why it is refused."""
+    """Store the picture that the control `name` has just received, or the reason why it is refused."""
     SELECTION.put("refused", "")
     upload = st.session_state.get(key(name))
     if upload is None:

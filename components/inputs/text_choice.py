@@ -1,6 +1,6 @@
-"""The choice of model, data set and text: the same on every page of texts, in its link and its controls.
+"""The choice of model, data set and text, which all pages of texts share in their links and controls.
 
-The names in a link are the same for every page. The session carries the choice from one page to the next.
+Link fields have the same names on every page. The session carries the choice from one page to the next.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ from engine.next_token import has_chat_template, is_causal
 from engine.request import Example, Prompt
 
 TOKENS = ("target_token", "contrast")
-"""The fields of a link that name tokens of a prompt."""
+"""Fields of a link that name tokens of a prompt."""
 NAMES = ("model", "data", "index", "digest", "text", "text_sha", "pair", "pair_sha", *TOKENS, "chat")
-"""The fields of a link that hold the focus."""
+"""Fields of a link that hold the focus."""
 WIDGETS = "focus."
-"""Every widget of the choice has a key that starts so."""
+"""Prefix of the keys of all widgets of the choice."""
 CARRIED = "focus_link"
 FETCHED_NOW = "fetched_model"
-"""Session key: the model that was just fetched, which the choice turns to."""
+"""Session key: the model that was just fetched, which is then selected."""
 SELECTION = Selection(WIDGETS, CARRIED, NAMES)
 key, value, turn_to = SELECTION.key, SELECTION.value, SELECTION.turn_to
 OWN_TEXT = "Your text"
-"""In place of a data set while the text is none of its examples."""
+"""Shown in place of a data set if the text is not one of its examples."""
 DATA_HELP = "A name, a file (JSONL, CSV, TSV, parquet), or hub:owner/name."
 
 
@@ -59,8 +59,8 @@ DATA_HELP = "A name, a file (JSONL, CSV, TSV, parquet), or hub:owner/name."
 class TextFocus:
     """One model, one data set, one text or pair of texts.
 
-    `index`: the example's place in the data set, while the texts are still its own. `target`, `contrast` and `chat`
-    are those of the `Prompt` that the text is for a causal model.
+    `index`: the example's index in the data set, None once its texts are edited. `target`, `contrast`, `chat`: fields
+    of the `Prompt` that the text forms for a causal model.
     """
 
     model: str
@@ -95,7 +95,7 @@ class TextFocus:
 
 
 def read_text_focus(last: Mapping[str, str], models: list[str], opened: OpenTexts, notes: list[str]) -> TextFocus:
-    """The focus of a link; a sentence is added to `notes` for everything in it that is not there."""
+    """Return the focus of a link; a note is added to `notes` for each value that is unavailable."""
     text, pair, index = _read_texts(last, opened, notes)
     model = last.get("model", models[0] if models else "").strip()
     focus = TextFocus(model, text, pair, index, last.get("data") or DEFAULT_TEXTS)
@@ -110,7 +110,7 @@ def read_text_focus(last: Mapping[str, str], models: list[str], opened: OpenText
 
 
 def is_other_text(last: Mapping[str, str], focus: TextFocus, opened: OpenTexts) -> bool:
-    """Whether the example is another text than the one that the link was made of, so that its pins mean nothing."""
+    """Whether the example differs from the text that the link was made for, so that the link's pins do not apply."""
     if focus.index is None:
         return False
     digest = text_digest(focus.example)
@@ -118,11 +118,11 @@ def is_other_text(last: Mapping[str, str], focus: TextFocus, opened: OpenTexts) 
 
 
 def write_text_focus(focus: TextFocus) -> Query:
-    """The fields of a link: an example of the data set by its index, own texts in full or by their hash."""
+    """Return the fields of a link: an example by its index in the data set, own texts in full or by their hash."""
     query: Query = {"model": [focus.model]}
     if focus.causal:
         tokens = zip(TOKENS, (focus.target, focus.contrast), strict=True)
-        # Of an example even empty ones are written: they may differ from those that the data set names.
+        # Empty tokens of an example are written too, because the data set may name others.
         query |= {name: [token or ""] for name, token in tokens if token or focus.index is not None}
         query |= {"chat": ["on"]} if focus.chat else {}
     if focus.index is not None:
@@ -142,7 +142,10 @@ def _read_texts(last: Mapping[str, str], opened: OpenTexts, notes: list[str]) ->
 
 
 def _read_tokens(last: Mapping[str, str], opened: OpenTexts, index: int | None) -> dict[str, Any]:
-    """The tokens and the template of a link; without tokens those of the example. A class names a target as well."""
+    """Return the tokens and the chat template of a link; without tokens, those of the example.
+
+    A class in the link also names a target token.
+    """
     chat = last.get("chat") == "on"
     if index is not None and not {*TOKENS, "target"} & last.keys():
         return {**_tokens_of(opened.data[index].example), "chat": chat}
@@ -151,13 +154,13 @@ def _read_tokens(last: Mapping[str, str], opened: OpenTexts, index: int | None) 
 
 
 def _tokens_of(example: Example) -> dict[str, str | None]:
-    """The tokens that an example of a data set names."""
+    """Return the tokens that an example of a data set names."""
     own = example if isinstance(example, Prompt) else Prompt(example.text)
     return {"target": own.target, "contrast": own.contrast}
 
 
 def _read_index(last: Mapping[str, str], opened: OpenTexts, notes: list[str]) -> int:
-    if opened.error:  # the place was meant in another data set
+    if opened.error:  # the index belongs to another data set
         return 0
     index, data = last.get("index", "0"), opened.data
     try:
@@ -171,13 +174,13 @@ def _read_index(last: Mapping[str, str], opened: OpenTexts, notes: list[str]) ->
 
 
 def requested_dataset(link: Mapping[str, list[str]]) -> str:
-    """The data set that the control names, else the link."""
+    """Return the data set in the control, or else in the link."""
     chosen = value("data")
     return str(chosen).strip() if chosen else (link.get("data") or [DEFAULT_TEXTS])[-1]
 
 
 def fill_controls(focus: TextFocus, opened: OpenTexts) -> None:
-    """Give the controls that have no value yet theirs."""
+    """Fill the controls that have no value yet."""
     values: dict[str, object] = {
         "model": focus.model or None,
         "data": focus.data,
@@ -193,12 +196,12 @@ def fill_controls(focus: TextFocus, opened: OpenTexts) -> None:
         st.session_state.setdefault(key(name), initial)
     if _index_in_data(opened) is None:
         st.session_state[key("index")] = None
-        if not opened.error:  # the link goes on naming the data set
+        if not opened.error:  # after an error, the link keeps naming the data set
             st.session_state[key("data")] = None
 
 
 def read_controls(opened: OpenTexts) -> TextFocus:
-    """The focus that the controls show."""
+    """Return the focus that the controls show."""
     model, text = str(value("model") or "").strip(), str(value("text") or "")
     focus = TextFocus(model, text, _pair(), _index_in_data(opened), opened.requested)
     if not focus.causal:
@@ -208,7 +211,7 @@ def read_controls(opened: OpenTexts) -> TextFocus:
 
 
 def show(opened: OpenTexts, index: int) -> None:
-    """Choose an example of the data set, and thereby the set: in a callback, or before the controls are drawn."""
+    """Choose an example of the data set, and thereby the set, in a callback or before the controls are drawn."""
     example = opened.data[index].example
     values = {"data": opened.name, "index": index, "text": example.text, "has_pair": example.text_pair is not None}
     tokens = zip(TOKENS, (token or "" for token in _tokens_of(example).values()), strict=True)
@@ -217,7 +220,7 @@ def show(opened: OpenTexts, index: int) -> None:
 
 
 def draw_focus_controls(models: list[str], opened: OpenTexts) -> DeltaGenerator:
-    """Draw the choice of the model, the data set and an example, whose text can then be edited. Returns the row."""
+    """Draw the choice of the model, the data set and an example, whose text can be edited. Returns the row."""
     if fetched := st.session_state.pop(FETCHED_NOW, None):
         SELECTION.put("model", fetched)
     chosen = str(value("model") or "").strip()
@@ -237,7 +240,7 @@ def draw_focus_controls(models: list[str], opened: OpenTexts) -> DeltaGenerator:
 
 
 def _offer_fetching(chosen: str) -> None:
-    """Beside a language model, or in place of one that is not stored here: a button that fetches another."""
+    """Draw buttons that fetch other models, if the chosen one is a language model or one that is not stored here."""
     for name in fetchable_models() if is_causal(chosen) or chosen in FETCHED else []:
         source = FETCHED[name]
         label = f"Fetch {name} ({source.megabytes} MB)"
@@ -249,7 +252,7 @@ def _offer_fetching(chosen: str) -> None:
 
 
 def fits_dataset(model: str, opened: OpenTexts) -> bool:
-    """Whether the model was made for the task of the data set, so that its labels and rationales are about it."""
+    """Whether the model was made for the task of the data set, so that the set's labels and rationales apply to it."""
     return is_causal(model) == _has_prompts(opened) and not find_misfits([model], opened.name, opened.data)
 
 
@@ -261,7 +264,7 @@ def _has_prompts(opened: OpenTexts) -> bool:
 def draw_example_controls(opened: OpenTexts, models: Iterable[str] = ()) -> None:
     """Draw the choice of the data set and its example, for a page on which several models read one text.
 
-    `models`: those that read it.
+    `models`: the models that read it.
     """
     with _row():
         _draw_dataset_controls(opened)
@@ -271,21 +274,21 @@ def draw_example_controls(opened: OpenTexts, models: Iterable[str] = ()) -> None
 
 
 def _offer_fitting(chosen: str, opened: OpenTexts, model: str = "") -> None:
-    """Offer a data set for the task of the chosen model, and another model. Nothing for a text of one's own."""
+    """Offer a data set for the task of the chosen model, and another model; nothing for the user's own text."""
     if _index_in_data(opened) is not None:
         reason = describe_misfit(chosen, opened.name, opened.data)
         SELECTION.offer_fitting(reason, fitting_dataset(summarize_model(chosen)), _show_first, model)
 
 
 def draw_pair_switch() -> None:
-    """Draw the switch of the second text; a prompt needs none."""
+    """Draw the switch for a second text, which prompts do not need."""
     if is_causal(str(value("model") or "")) and not value("has_pair"):
         return
     st.toggle("Second text, for models that read pairs", key=key("has_pair"), persist_state=PERSIST)
 
 
 def draw_text_fields() -> None:
-    """Draw the text that is read, and a second one for models of pairs; or the prompt, with its chat template."""
+    """Draw the field of the text, and a second one for models of pairs; or the prompt, with its chat template."""
     if is_causal(model := str(value("model") or "")):
         _draw_prompt(model)
         return
@@ -341,7 +344,7 @@ def _pair() -> str | None:
 
 
 def _index_in_data(opened: OpenTexts) -> int | None:
-    """The place of the example while the texts are still its own."""
+    """Return the index of the example; None if its texts have been edited."""
     index = value("index")
     if not isinstance(index, int) or not 0 <= index < len(opened.data):
         return None

@@ -1,4 +1,4 @@
-"""Simulability as chart, table and sentences, and learning curves. Pure functions."""
+"""Charts, tables and sentences about simulability, and charts of learning curves. Pure functions."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ METRICS = {"accuracy": "agreement with the teacher", "pearson": "correlation wit
 NO_BASELINE = "Select the setting “No explainer” to compare with students without explanations."
 DECIMALS = 3
 POINT, SEED = 90, 16
-"""Areas in square pixels of a median and of a seed."""
+"""Areas of the points of a median and of a single seed, in square pixels."""
 BAND, FAINT = 0.22, 0.45
 NOTHING = "Nothing to draw: no student has a simulability."
 BLANK_HEIGHT = 80
 PLOT_HEIGHT = 200
-"""Pixels of the plot where the legend has one column: the chart fits on the first screen."""
+"""Height of the plot in pixels. With one legend column, the chart fits on the first screen."""
 SIZE = "Examples that a student learns from"
 LEAST_SPAN = 0.1
-"""Least span of an axis of simulability: smaller differences do not fill the chart."""
+"""Smallest range of a simulability axis, so that tiny differences do not fill the chart."""
 VERDICTS = {
     "better": "Better than without explanations: {}",
     "": "No clear difference (quartiles overlap): {}",
     "worse": "Worse than without explanations: {}",
 }
-"""Beginnings of the sentences of the answer."""
+"""Sentences of the answer by verdict; the explanations are filled in."""
 AGAINST = {"better": "better: quartiles apart", "worse": "worse: quartiles apart", "": "quartiles overlap"}
 
 
@@ -66,25 +66,25 @@ def simulability_chart(result: ScaffoldResult, theme: Theme) -> alt.LayerChart:
 
 
 def _blank(text: str, theme: Theme) -> alt.LayerChart:
-    """Draw a sentence without a frame, which would look like zeros."""
+    """Draw a sentence in place of a chart, without a frame, which would look like zeros."""
     words = alt.Chart(pd.DataFrame({"words": [text]})).mark_text(fontSize=14, color=PALETTES[theme].muted)
     return style_chart(alt.LayerChart(layer=[words.encode(text="words:N")]), BLANK_HEIGHT, theme)
 
 
 def cells_data(result: ScaffoldResult) -> pd.DataFrame:
-    """One row per cell that has a value, without those of no explainer."""
+    """Return one row per cell with a value, except cells of the setting without an explainer."""
     return pd.DataFrame(
         [_row(result, cell) for cell in _cells(result) if cell.setting != NONE]
     )  # fmt: skip
 
 
 def base_data(result: ScaffoldResult) -> pd.DataFrame:
-    """One row per cell of no explainer."""
+    """Return one row per cell of the setting without an explainer."""
     return pd.DataFrame([_row(result, cell) for cell in _cells(result) if cell.setting == NONE])
 
 
 def seeds_data(result: ScaffoldResult) -> pd.DataFrame:
-    """One row per student with a simulability, without those of no explainer."""
+    """Return one row per student with a simulability, except students without an explainer."""
     return pd.DataFrame(
         [
             {
@@ -98,7 +98,7 @@ def seeds_data(result: ScaffoldResult) -> pd.DataFrame:
 
 
 def simulability_table(result: ScaffoldResult) -> pd.DataFrame:
-    """One row per cell: the numbers of the chart, for files."""
+    """Return the values of the chart as one row per cell, for the page and for files."""
     return pd.DataFrame(
         [
             {
@@ -112,7 +112,10 @@ def simulability_table(result: ScaffoldResult) -> pd.DataFrame:
 
 
 def against(result: ScaffoldResult, cell: SimulabilityCell) -> str | None:
-    """ "better" or "worse" than no explainer where the quartiles do not overlap, else empty; None without one."""
+    """Return "better" or "worse" if the quartiles do not overlap with those of no explainer, else an empty string.
+
+    None if there are no students without an explainer to compare with.
+    """
     base = result.cell(NONE, cell.train_size)
     if base is None or cell.setting == NONE:
         return None
@@ -122,23 +125,23 @@ def against(result: ScaffoldResult, cell: SimulabilityCell) -> str | None:
 
 
 def against_words(result: ScaffoldResult, cell: SimulabilityCell) -> str:
-    """`against` in words."""
+    """Describe the result of `against`."""
     verdict = against(result, cell)
     return "none to compare with" if verdict is None else AGAINST[verdict]
 
 
 def answer_html(result: ScaffoldResult) -> str:
-    """The answer at the largest train size that has students, as HTML: `answer_sentences` after its size in bold."""
+    """Return the answer as HTML: the largest train size with a value in bold, then `answer_sentences`."""
     size, sentences = answer_sentences(result)
     head = f"Students with {count(size, 'example')}:"
     return f'<div class="xg"><p class="xg-answer"><b>{escape(head)}</b> {escape(" ".join(sentences))}</p></div>'
 
 
 def answer_sentences(result: ScaffoldResult) -> tuple[int, list[str]]:
-    """Return the largest train size with a value and, there, which explanations teach better than none.
+    """Return the largest train size with a value, and sentences on which explanations teach better than none.
 
-    Better and worse are the paper's: quartiles over seeds that do not overlap. Without a student of no explainer the
-    highest median alone is named.
+    Better and worse are defined as in the paper: the quartiles over seeds do not overlap. If there are no students
+    without an explainer, only the highest median is named.
     """
     cells = _cells(result)
     if not cells:
@@ -164,7 +167,7 @@ def _with_interval(cell: SimulabilityCell) -> str:
 
 
 def span(values: Sequence[float]) -> list[float]:
-    """The ends of an axis of simulability: the range of the values, widened evenly to at least `LEAST_SPAN`."""
+    """Return the ends of a simulability axis: the range of the values, widened evenly to at least `LEAST_SPAN`."""
     low, high = min(values), max(values)
     more = max(0.0, LEAST_SPAN - (high - low)) / 2
     return [low - more, high + more]
@@ -217,7 +220,7 @@ def _settings(cells: pd.DataFrame, seeds: pd.DataFrame, ends: list[float], theme
 
 
 def _reference(base: pd.DataFrame, ends: list[float], theme: Theme) -> list[alt.Chart]:
-    """Draw the band between the quartiles of no explainer, and a line at the median."""
+    """Draw a band between the quartiles of students without an explainer, and a line at their median."""
     tone = PALETTES[theme].muted
     chart = alt.Chart(base).encode(x=alt.X("size:O", sort=_sizes(base), title=SIZE, axis=alt.Axis(labelAngle=0)))
     band = chart.mark_bar(
@@ -257,7 +260,7 @@ def _seed_tips() -> list[alt.Tooltip]:
 
 CURVES_HEIGHT = 240
 PASS_POINT, BEST = 26, 130
-"""Areas in square pixels of a pass and of the pass used."""
+"""Areas of the points of a pass and of the pass that is used, in square pixels."""
 SEED_COLUMNS = "width < 460 ? 2 : 5"
 NO_PASS = "No pass has a value of this measure."
 STATES = ("finished", "in training")
@@ -266,7 +269,7 @@ LOSSES = {"accuracy": "nats", "pearson": "squared error"}
 
 @dataclass(frozen=True)
 class CurveLine:
-    """The passes of one student. `best`: the pass used, from 0; -1 if there is none yet."""
+    """The training passes of one student. `best`: index of the pass that is used, from 0; -1 if there is none."""
 
     seed: int
     passes: Sequence[TrainingPass]
@@ -281,7 +284,7 @@ def lines_of(
     measure: str,
     in_training: Mapping[StudentRun, Sequence[TrainingPass]],
 ) -> list[CurveLine]:
-    """The lines of a cell's students, finished or in training, that have a value of the measure."""
+    """Return the curves of a cell's students, finished or in training, that have a value of the measure."""
     done = [
         CurveLine(one.run.seed, one.history, one.best_epoch, False) for one in result.students_of(setting, train_size)
     ]
@@ -296,9 +299,9 @@ def lines_of(
 
 
 def curves_chart(lines: Sequence[CurveLine], measure: str, metric: str, theme: Theme) -> alt.LayerChart:
-    """Draw one line per seed, dashed while in training, with a larger point at the pass used.
+    """Draw one line per seed, dashed while in training, with a larger point at the pass that is used.
 
-    More lines than there are colors share one; the tooltip tells their seeds.
+    If there are more lines than colors, all lines share one color; the tooltip shows the seed.
     """
     if not lines:
         return _blank(NO_PASS, theme)
@@ -329,7 +332,7 @@ def curves_chart(lines: Sequence[CurveLine], measure: str, metric: str, theme: T
 
 
 def curves_data(lines: Sequence[CurveLine], measure: str) -> pd.DataFrame:
-    """One row per pass that has a value; passes count from 1."""
+    """Return one row per pass with a value of the measure; passes count from 1."""
     return pd.DataFrame(
         [
             {
@@ -344,7 +347,7 @@ def curves_data(lines: Sequence[CurveLine], measure: str) -> pd.DataFrame:
 
 
 def passes_table(lines: Sequence[CurveLine]) -> pd.DataFrame:
-    """One row per pass with all measures, for the page and for files."""
+    """Return one row per pass with all measures, for the page and for files."""
     return pd.DataFrame(
         [
             {
@@ -359,7 +362,7 @@ def passes_table(lines: Sequence[CurveLine]) -> pd.DataFrame:
 
 
 def measure_title(measure: str, metric: str) -> str:
-    """The title of a measure, with its unit."""
+    """Return the title of a measure, with its unit."""
     return MEASURES[measure] if measure == "validation" else f"{MEASURES[measure]} ({LOSSES[metric]})"
 
 
@@ -369,7 +372,7 @@ NO_VALUE = "no value"
 
 
 def table_html(result: ScaffoldResult) -> str:
-    """Build the table: one row per setting, one column per train size, marks where quartiles do not overlap."""
+    """Build the table as HTML: one row per setting, one column per train size, marked if quartiles do not overlap."""
     sizes = result.plan.train_sizes
     heads = "".join(f'<th scope="col">{escape(count(size, "example"))}</th>' for size in sizes)
     rows = "".join(_table_row(result, setting) for setting in SETTINGS if setting in result.plan.settings)
@@ -389,7 +392,10 @@ def table_caption(result: ScaffoldResult) -> str:
 
 
 def exceptions_of(result: ScaffoldResult) -> list[str]:
-    """A sentence for each cell with students that diverged, did not improve, or have no simulability."""
+    """Return a sentence for each cell with students that diverged, did not improve, or have no simulability.
+
+    A sentence for each student that could not be trained follows.
+    """
     plan, sentences = result.plan, list[str]()
     for size in plan.train_sizes:
         for setting in SETTINGS:

@@ -51,7 +51,7 @@ from engine.scaffold.presets import OPENING_PLANS
 
 if TYPE_CHECKING:
     from engine.scaffold import training
-else:  # it trains a step, and its import loads torch
+else:  # importing it loads torch
     training = LazyModule("engine.scaffold.training")
 
 SETTING_HELP = (
@@ -84,7 +84,7 @@ FIELDS = ("teacher", "data", "settings", "sizes", "seeds", "base", "split")
 
 
 def load(kind: str) -> tuple[ScaffoldState, list[str]]:
-    """Fill the widgets that have no value yet. Returns the state of the last link and its errors."""
+    """Fill widgets that have no value. Returns the state of the last link and its errors."""
     session = SESSIONS[kind]
     link, fresh = session.follow()
     state, wrong = read_state(kind, link)
@@ -93,7 +93,7 @@ def load(kind: str) -> tuple[ScaffoldState, list[str]]:
 
 
 def from_widgets(loaded: ScaffoldState) -> tuple[ScaffoldState, list[str]]:
-    """The state of the controls, and the errors of typed lists. A wrong list is replaced by the last valid one."""
+    """Return the state of the controls and errors in typed lists. An invalid list is replaced by the last valid one."""
     session, errors = SESSIONS[loaded.kind], list[str]()
     values = session.values("", FIELDS)
     fields = {name: str(value).strip() for name, value in values.items() if name != "settings"}
@@ -113,7 +113,7 @@ def save(state: ScaffoldState, loaded: ScaffoldState) -> None:
 
 
 def turn_to(state: ScaffoldState) -> None:
-    """Show another plan. A callback."""
+    """Show another plan; for use as a callback."""
     SESSIONS.show(state.kind, _values(state))
 
 
@@ -127,7 +127,7 @@ def _values(state: ScaffoldState) -> dict[str, object]:
 
 
 WIDTH, WIDE, LONG = 210, 270, 22
-"""Pixels of a select box; of one with long names; how many letters a long name has."""
+"""Width of a select box, and of one with long names, in pixels; number of characters above which a name is long."""
 Value = TypeVar("Value", int, str)
 
 
@@ -140,7 +140,7 @@ def view_choice(
 
 
 def bound_select(kind: str, label: str, name: str, options: Mapping[Value, str], width: int = 240) -> Value:
-    """Draw a select box bound to a field of the view. A value that is no option is replaced by the first option."""
+    """Draw a select box bound to a field of the view. A value that is not an option is replaced by the first option."""
     _bind(kind, name, options)
     chosen: Value = st.selectbox(
         label, list(options), key=key(kind, f"{VIEW}{name}"), format_func=options.__getitem__, width=width,
@@ -150,7 +150,7 @@ def bound_select(kind: str, label: str, name: str, options: Mapping[Value, str],
 
 
 def view_switch(kind: str, label: str, name: str, options: Mapping[str, str]) -> str:
-    """Draw a segmented control bound to a field of the view, as `bound_select`."""
+    """Draw a segmented control bound to a field of the view; otherwise like `bound_select`."""
     _bind(kind, name, options)
     chosen = st.segmented_control(
         label, list(options), key=key(kind, f"{VIEW}{name}"), format_func=options.__getitem__, required=True,
@@ -214,7 +214,7 @@ def _options(kind: str) -> None:
 
 
 def _precomputed_buttons(kind: str) -> None:
-    """Draw a button for each precomputed plan but the one that the page shows."""
+    """Draw a button for each precomputed plan except the one shown."""
     shown = tuple(st.session_state[key(kind, name)] for name in ("teacher", "data"))
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         st.caption("Precomputed:", width="content")
@@ -229,7 +229,7 @@ def _precomputed_buttons(kind: str) -> None:
 
 
 def _name_box(label: str, kind: str, name: str, names: Sequence[str], help: str, empty: str = "") -> None:
-    """Draw a select box that accepts other names. `empty`: the title of no name."""
+    """Draw a select box of names that also accepts a typed name. `empty`: label of the empty name."""
     widget = key(kind, name)
     chosen = model_name(str(st.session_state[widget] or ""))
     options = list(dict.fromkeys([*names, *([chosen] if chosen else [])]))
@@ -263,7 +263,10 @@ def open_guide(teacher: str) -> None:
 
 
 def default_dataset(teacher: str) -> str:
-    """The data set that the model was trained on where its card names one; else one of its task, if there is one."""
+    """Return the data set that the model's card names as its training data, or else one of its task.
+
+    If no data set fits, return the one that the page opens with.
+    """
     kind = kind_of_model(teacher)
     trained_on = (catalog.card(teacher).get("settings") or {}).get("dataset")
     if trained_on in list_datasets(kind):
@@ -304,7 +307,7 @@ def _seconds_of(plan: ScaffoldPlan) -> float:
 
 
 def describe_work(plan: ScaffoldPlan, missing: int, seconds: float) -> str:
-    """The number of students, what each learns from and is measured on, and how long that takes."""
+    """Describe the number of students, their train and test sizes, and the maximum training time."""
     students = (
         f"{count(len(plan.students), 'student')}, each trained on {count(plan.train_sizes[0], 'example')} and tested "
         f"on {plan.recipe.test:,}."

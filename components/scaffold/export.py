@@ -46,9 +46,10 @@ CITED = (
 
 @dataclass(frozen=True)
 class ScaffoldChart:
-    """A chart of the page with its files. `name`: part of its keys and file names. `table`: its numbers.
+    """A chart of the page with its files.
 
-    `note`: a sentence in the files of charts of the learned explainer.
+    `name`: part of its widget keys and file names. `table`: its values. `note`: a sentence for the files of charts of
+    the learned explainer.
     """
 
     plan: ScaffoldPlan
@@ -99,7 +100,7 @@ def simulability_files(result: ScaffoldResult) -> ScaffoldChart:
 def curves_files(
     result: ScaffoldResult, setting: str, size: int, measure: str, lines: Sequence[CurveLine]
 ) -> ScaffoldChart:
-    """The chart of learning curves of a setting at a train size, in a measure."""
+    """The chart of learning curves of a setting at a train size, for one measure."""
     plan = result.plan
     students = f"{SETTING_TITLES[setting]}, {count(size, 'example')}"
     title = f"{MEASURES[measure]} by pass: {students}, {plan.teacher} on {plan.dataset}"
@@ -110,7 +111,7 @@ def curves_files(
 def draw_chart(chart: ScaffoldChart, caption: str = "", with_table: bool = False) -> None:
     """Draw the chart, its caption, and an expander with its numbers and files.
 
-    `with_table`: draw the numbers below the chart and not in the expander.
+    `with_table`: draw the numbers below the chart instead of in the expander.
     """
     st.altair_chart(chart.build(browser_theme()), key=chart.key("chart"), alt=f"{chart.title}; its numbers are below")
     if caption:
@@ -172,7 +173,7 @@ def rows_command(plan: ScaffoldPlan) -> str:
 
 
 def cite(plan: ScaffoldPlan) -> str:
-    """One sentence with the version, the teacher, the data and the students."""
+    """Cite the version, the teacher, the data and the students in one sentence."""
     sizes, seeds = (", ".join(map(str, values)) for values in (plan.train_sizes, plan.seeds))
     return (
         f"Exegesis {product_version()}. Simulability of {plan.teacher} on {plan.dataset}, {len(plan.settings)} "

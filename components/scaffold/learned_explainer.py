@@ -79,11 +79,11 @@ MAPS = (
 )
 TRUTH = "The outline marks what is known to matter."
 EXAMPLES = 100
-"""Test examples of all sections; one number, so that they are read once."""
+"""Number of test examples, the same in all sections, so that they are read only once."""
 LINKED = 6
-"""Heads with the largest weights that get a link."""
+"""Number of heads that get a link: those with the largest weights."""
 LEFT, TOP, BOTTOM, SCALE = 48, 14, 44, 80
-"""Pixels around the cells: layers, nothing, heads, the scale."""
+"""Pixels around the cells: left for the layers, top, bottom for the heads, right for the color scale."""
 CELL, LOWEST, WIDEST = 34, 220, 900
 EVEN_TO = 1e-9
 
@@ -91,7 +91,7 @@ Weights = Float[np.ndarray, "layer head"]
 
 
 def show_median_student(result: ScaffoldResult, train_size: int) -> StudentResult | None:
-    """Caption the student of the explainer and return it; None after a note if there is none."""
+    """Draw a caption on the median student and return the student; if there is none, draw a note and return None."""
     student = result.median_student(train_size)
     if student is None or student.phi is None:
         show_note(NO_STUDENT.format(count(train_size, "example")))
@@ -128,7 +128,7 @@ def heads_area(result: ScaffoldResult, train_size: int) -> None:
 
 
 def heads_figure(weights: Weights, theme: Theme) -> go.Figure:
-    """Draw layers as rows and heads as columns. Invisible points take the clicks that heatmap cells cannot."""
+    """Draw layers as rows and heads as columns. Invisible points receive the clicks that heatmap cells cannot."""
     rows, columns = np.indices(weights.shape)
     both_signs, end = bool((weights < 0).any()), float(np.abs(weights).max()) or 1.0
     texts = [head_words(weights, layer, head) for layer, head in np.ndindex(*weights.shape)]
@@ -181,14 +181,14 @@ def active_words(weights: Weights) -> str:
 
 
 def heaviest(weights: Weights, most: int = LINKED) -> list[tuple[int, int]]:
-    """The active heads as (layer, head), the largest weight first."""
+    """Return at most `most` active heads as (layer, head), the largest weight first."""
     order = np.argsort(-weights, axis=None, kind="stable")[:most]
     indices = [divmod(int(at), weights.shape[1]) for at in order]
     return [place for place in indices if weights[place] > 0]
 
 
 def example_query(plan: ScaffoldPlan) -> Query:
-    """The link to the Attention page with the teacher and the first test example."""
+    """Return the link to the Attention page with the teacher and, unless it is too long, the first test example."""
     sample = cached_sample(plan, EXAMPLES)
     given = sample.source.read(sample.indices[0]).input
     query: Query = {"input": [plan.kind], "model": [plan.teacher]}
@@ -347,7 +347,7 @@ def _row(title: str, view: TokenMap, text: str) -> str:
 
 
 def _scale(views: Mapping[str, TokenMap], shared: bool) -> str:
-    """The shared legend, or a note that each map has its own."""
+    """Return the shared legend as HTML, or a note that each map has its own scale."""
     first = next(iter(views.values()))
     text = legend_html(first) if shared else "Each map has its own scale, from 0 to its largest score."
     return f'<p class="xg-small">{text}</p>'

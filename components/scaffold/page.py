@@ -89,9 +89,9 @@ LOOPS: dict[str, Side] = {"inner": SIDES[0], "outer": SIDES[1]}
 """The side of the palette that colors each loop; the figure names the loops too."""
 FONT = "system-ui,'Noto Sans','DejaVu Sans',sans-serif"
 WIDTH, HEIGHT, HIGH = 400, 332, 56
-"""Pixels: width and height of the figure, height of a box."""
+"""Width and height of the figure and height of a box, in pixels."""
 FEWEST_SEEDS = 3
-"""Seeds below which quartiles are unreliable."""
+"""Number of seeds below which quartiles are unreliable."""
 
 
 def scaffold_page() -> None:
@@ -117,7 +117,7 @@ def scaffold_page() -> None:
 
 
 def _plan_area(state: ScaffoldState) -> None:
-    """Draw the results of the plan, or the error that it has."""
+    """Draw the results of the plan, or its error."""
     use_sheet("scaffold")
     try:
         plan = plan_of(state)
@@ -150,7 +150,7 @@ def _simulability_area(state: ScaffoldState, result: ScaffoldResult) -> None:
 
 
 def _curves_area(state: ScaffoldState, status: ScaffoldStatus) -> int:
-    """Draw the learning curves. Returns their train size, which the sections below use too."""
+    """Draw the learning curves and return their train size, which the sections below also use."""
     result = status.result
     sizes = {size: f"{size:,}" for size in sorted({one.run.train_size for one in result.students})}
     st.subheader("Learning curves", anchor=False)
@@ -171,7 +171,7 @@ def _curves_area(state: ScaffoldState, status: ScaffoldStatus) -> int:
 
 
 def about_html(theme: Theme) -> str:
-    """The figure and the steps; the static explainers use only the inner loop."""
+    """Return the figure, the steps, and a note on static explainers as HTML."""
     steps = "".join(f"<li><b>{name}</b> {words}</li>" for name, words in STEPS_OF)
     note = '<p class="xg-small">The static explainers and “No explainer” use only the inner loop.</p>'
     # As an image: Streamlit removes SVG elements from HTML.

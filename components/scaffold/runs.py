@@ -49,7 +49,7 @@ MARKED_ALIKE: Mapping[str, tuple[str, ...]] = {
     "sst2": ("reviews", "reviews-generated"),
     "reviews-marked": (),
 }
-"""Data sets of the same task that have marks of their own."""
+"""By data set, other data sets of the same task that have marks."""
 TIMED = "Estimated time: about {}, from the finished students of this plan."
 STOPPED = "A stopped student resumes from its last pass; finished students are not trained again."
 REFRESH_SECONDS = 2.0
@@ -87,12 +87,12 @@ def status_of(plan: ScaffoldPlan) -> ScaffoldStatus:
 def _is_about(job: Job, plan: ScaffoldPlan) -> bool:
     try:
         return plan_from_json(job.spec) == plan
-    except ExegesisError:  # made by another version
+    except ExegesisError:  # the job was created by another version
         return False
 
 
 def store_of(plan: ScaffoldPlan) -> StudentStore:
-    """The plan's part of the result store. Errors: as `status_of`."""
+    """Return the plan's part of the result store. Errors: as in `status_of`."""
     base = base_of(plan)
     files = (catalog.revision(plan.teacher), base, base_revision(base))
     return _store(_json(plan), file_stamp(plan.dataset), files, str(home()), plan)
@@ -104,13 +104,13 @@ def are_finished(store: StudentStore) -> tuple[bool, ...]:
 
 
 def students_in_training(store: StudentStore) -> dict[StudentRun, tuple[TrainingPass, ...]]:
-    """The passes so far of students that are in training."""
+    """Return the passes so far of each student in training."""
     passes = {run: passes_so_far(store, run) for run in store.plan.students}
     return {run: own for run, own in passes.items() if own}
 
 
 def shortage_of(status: ScaffoldStatus) -> str:
-    """The error of a data set that is too small for the plan; empty if it is large enough."""
+    """Return the error if the data set is too small for the plan, else an empty string."""
     try:
         splits_of(status.store.source.count, status.result.plan)
     except ExegesisError as error:
@@ -119,9 +119,9 @@ def shortage_of(status: ScaffoldStatus) -> str:
 
 
 def cached_sample(plan: ScaffoldPlan, examples: int, dataset: str = "") -> EvaluationSample:
-    """The examples that explainers are judged on, cached for all sections of the page.
+    """Return the examples that explainers are judged on, cached for all sections of the page.
 
-    Without `dataset`: test examples of the plan's own. Errors: those of reading it.
+    `dataset`: empty for test examples of the plan's own data set. Errors: those of reading the data set.
     """
     name = dataset or plan.dataset
     return _sample(_json(plan), examples, name, file_stamp(name), str(home()), plan)
@@ -140,7 +140,7 @@ def _json(plan: ScaffoldPlan) -> str:
 @st.cache_resource(max_entries=MOST_CACHED, show_spinner="Reading the data set …")
 def _store(plan_json: str, data: FileStamp, files: tuple[str, ...], home: str, _plan: ScaffoldPlan) -> StudentStore:
     store = StudentStore(_plan)
-    _ = store.source  # read here, with the spinner
+    _ = store.source  # read the data now, while the spinner is shown
     return store
 
 
@@ -181,7 +181,7 @@ def work_area(status: ScaffoldStatus) -> None:
 
 
 def cost_words(result: ScaffoldResult, missing: tuple[StudentRun, ...]) -> str:
-    """Describe the number of students, how many are missing, and the time that these may take."""
+    """Describe the number of students, how many are missing, and the estimated training time."""
     plan = result.plan
     sizes = (
         f"{count(len(plan.students), 'student')}: {count(len(plan.settings), 'setting')}, "
@@ -195,7 +195,7 @@ def cost_words(result: ScaffoldResult, missing: tuple[StudentRun, ...]) -> str:
 def seconds_of(result: ScaffoldResult, missing: tuple[StudentRun, ...]) -> float | None:
     """Estimate the training time in seconds; None if the plan has no finished student.
 
-    Each student takes as long per example as the median finished one of its setting, or of all settings.
+    The time per example is the median over the finished students of the setting or, without any, of all settings.
     """
     paces: dict[str, list[float]] = {}
     for one in result.students:

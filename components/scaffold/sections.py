@@ -97,13 +97,13 @@ PARTS: Mapping[str, str] = {
     "gradient_x_input": TITLES["gradient_x_input"],
     "integrated_gradients": TITLES["integrated_gradients"],
 }
-"""Parts that are measured one after the other."""
+"""Titles of the parts, which are measured one after the other."""
 SIDE_TITLES: Mapping[str, str] = {"": "", "first": ", first text (source)", "second": ", second text (target)"}
 CHANCE = 0.5
 
 
 def row_title(row: PlausibilityRow) -> str:
-    """The explainer's title. Best layer and head have a star and their numbers."""
+    """Return the explainer's title. Best layer and best head have a star and their indices."""
     title = TITLES.get(row.explainer, row.explainer)
     if row.explainer == LAYER:
         return f"{title} * ({row.at[0]})"
@@ -189,7 +189,7 @@ def _with_skipped(text: str, skipped: Mapping[str, int]) -> str:
 
 
 def _is_measured(sample: EvaluationSample, learned: HeadCoefficients | None, kind: str) -> bool:
-    """Whether all parts are measured, after measuring them if the button was pressed."""
+    """Whether all parts are measured. If the button was pressed, measures them first."""
     keys = {part: part_key(sample, learned, part) for part in part_names(learned)}
     if all(map(result_store().contains, keys.values())):
         return True
@@ -272,12 +272,15 @@ def results_by_normalization(result: ScaffoldResult) -> dict[str, ScaffoldResult
 
 
 def plan_with(plan: ScaffoldPlan, normalization: str) -> ScaffoldPlan:
-    """The plan with another normalization and the same train sizes, because the splits depend on the largest."""
+    """Return the plan with another normalization and the settings of table 7.
+
+    The train sizes stay the same, because the splits depend on the largest one.
+    """
     return replace(plan, settings=ATTENTION_SETTINGS, recipe=replace(plan.recipe, normalisation=normalization))
 
 
 def normalizations_table(each: Mapping[str, ScaffoldResult], train_size: int) -> pd.DataFrame:
-    """One row per setting, one column per normalization. Without an explainer, all columns are the same."""
+    """One row per setting, one column per normalization. The row without an explainer is the same in all columns."""
     cells = {
         (setting, name): one.cell(setting, train_size) for name, one in each.items() for setting in ATTENTION_SETTINGS
     }
@@ -320,7 +323,7 @@ def protocols_area(result: ScaffoldResult, train_size: int) -> None:
 
 
 def verdict(result: TrivialProtocols) -> str:
-    """Describe the kinds of features with suspiciously much mass of the learned explainer, or that there are none."""
+    """Describe the kinds of features on which the learned explainer puts suspiciously much mass, if any."""
     if not result.suspects:
         kinds = " or ".join(KINDS[kind] for kind in result.kinds)
         return (
@@ -340,7 +343,7 @@ def protocols_table(result: TrivialProtocols) -> pd.DataFrame:
 
 
 def skipped_words(result: TrivialProtocols) -> str:
-    """Describe how many examples the shares are means of and why others were left out."""
+    """Describe the number of examples that the shares are averaged over, and why others were left out."""
     return _with_skipped(f"Means over {count(len(result.examples), 'test example')}.", result.skipped)
 
 
@@ -383,7 +386,7 @@ AREAS: Mapping[str, Callable[[ScaffoldResult, int], None]] = {
 
 
 def sections_area(result: ScaffoldResult, train_size: int) -> None:
-    """Draw the sections about the explainer that was learned at this train size, one at a time."""
+    """Draw one section about the explainer learned at this train size, and the switch between the sections."""
     st.subheader("The learned explainer", anchor=False)
     chosen = view_switch(result.plan.kind, "Show", "section", SECTIONS)
     try:

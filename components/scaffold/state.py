@@ -33,9 +33,9 @@ MEASURES = {
 MOST_NUMBER = 9_999_999
 """The largest train size and seed that the page accepts."""
 MOST_ENTRIES, LONGEST_ENTRY = 3, 20
-"""Wrong entries of a list that an error names, and letters of each."""
+"""Number of invalid entries of a list that an error names, and maximum characters of each."""
 NUMBER_LISTS: Mapping[str, tuple[str, int]] = {"sizes": ("Train sizes", 1), "seeds": ("Seeds", 0)}
-"""The lists of numbers between commas: the label and the smallest number of each."""
+"""Comma-separated lists of numbers: the label and the smallest allowed number of each."""
 SECTIONS: Mapping[str, str] = {
     "heads": "Heads",
     "maps": "One example",
@@ -54,13 +54,12 @@ def _positive(default: int) -> Any:
 
 @dataclass(frozen=True)
 class ScaffoldView:
-    """How finished students are displayed.
+    """View options of finished students.
 
-    `size`: the train size of the curves and sections, 0 for the largest. `curve`: the setting of the curves, empty for
-    the learned one. `measure`: one of `MEASURES`.
-
-    `section`: the open section; `example`: the test example of the maps, from 1; `scale`: the scale of their colors;
-    `marks`: the data set with marks to judge explanations by, empty for the plan's own; `examples`: how many of it.
+    `size`: train size of the curves and sections, 0 for the largest. `curve`: setting of the curves, empty for the
+    learned one. `measure`: one of `MEASURES`. `section`: the open section. `example`: test example of the maps, from 1.
+    `scale`: color scale of the maps. `marks`: data set whose marks explanations are judged by, empty for the plan's
+    own. `examples`: number of examples from it.
     """
 
     curve: str = option("", choices=SETTINGS)
@@ -80,14 +79,15 @@ PREFIX = "recipe."
 """Prefix of the names of a recipe's fields, in a link and in keys."""
 DEFAULT_RECIPE = dataclasses.asdict(Recipe())
 LINK_FIELDS = ("model", "setting", GUIDE, *(f"{PREFIX}{name}" for name in DEFAULT_RECIPE))
-"""The names in a link besides those of the state."""
+"""Names of fields in a link that are not fields of the state."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScaffoldState:
-    """The fields of a plan. `sizes`, `seeds`: whole numbers between commas. `base`, `split`: empty for the default.
+    """The fields of a plan, as the controls and the link hold them.
 
-    `recipe`: what differs from the defaults, as texts.
+    `sizes`, `seeds`: whole numbers separated by commas. `base`, `split`: empty for the default. `recipe`: values that
+    differ from the defaults, as strings.
     """
 
     kind: str
@@ -127,7 +127,7 @@ def read_state(kind: str, query: Query) -> tuple[ScaffoldState, list[str]]:
 
 
 def write_state(state: ScaffoldState) -> Query:
-    """The link that reopens the state: only what differs from the opening state, and always the kind."""
+    """Return the link that reopens the state: the kind, and the values that differ from the opening state."""
     start = opening_state(state.kind)
     query: Query = {"input": [state.kind]}
     names = {"model": "teacher", "data": "data", "sizes": "sizes", "seeds": "seeds", "base": "base", "split": "split"}
@@ -139,7 +139,7 @@ def write_state(state: ScaffoldState) -> Query:
 
 
 def plan_of(state: ScaffoldState) -> ScaffoldPlan:
-    """The plan, the same as that of `exegesis scaffold`. Errors: values that are not allowed."""
+    """Return the plan, which equals that of `exegesis scaffold`. Errors: values that are not allowed."""
     return ScaffoldPlan(
         teacher=state.teacher,
         dataset=state.data,
@@ -153,7 +153,7 @@ def plan_of(state: ScaffoldState) -> ScaffoldPlan:
 
 
 def state_of(plan: ScaffoldPlan, kind: str = "") -> ScaffoldState:
-    """The state that shows a plan. `kind`: avoids reading the teacher's files."""
+    """Return the state that shows a plan. `kind`: kind of input; if given, the teacher's files are not read."""
     return ScaffoldState(
         kind=kind or plan.kind,
         teacher=plan.teacher,
@@ -173,15 +173,15 @@ def guide_link(kind: str, teacher: str) -> Query:
 
 
 def changed_recipe(values: Mapping[str, object]) -> dict[str, str]:
-    """The values of a recipe that differ from the defaults, as texts. Errors: values that are not allowed."""
+    """Return the values of a recipe that differ from the defaults, as strings. Errors: values that are not allowed."""
     recipe = dataclasses.asdict(from_mapping(Recipe, values, "recipe"))
     return {name: str(value) for name, value in recipe.items() if value != DEFAULT_RECIPE[name]}
 
 
 def parse_numbers(name: str, typed: str) -> tuple[int, ...]:
-    """Parse a list of whole numbers between commas. Errors name the entries that are wrong.
+    """Parse a comma-separated list of whole numbers. `name`: one of `NUMBER_LISTS`.
 
-    `name`: one of `NUMBER_LISTS`.
+    Errors: an empty list; entries that are empty, repeated, or not whole numbers in the range. The message names them.
     """
     label, low = NUMBER_LISTS[name]
     entries = [entry.strip() for entry in typed.split(",")]
@@ -207,14 +207,14 @@ def _quote(entry: str) -> str:
 
 
 def _problem(entries: Sequence[str], one: str, several: str) -> str:
-    """A sentence about wrong entries, the first of them by name."""
+    """Return a clause about invalid entries that names the first `MOST_ENTRIES`."""
     more = len(entries) - MOST_ENTRIES
     names = [*entries[:MOST_ENTRIES], *([f"{more:,} more"] if more > 0 else [])]
     return (one if len(entries) == 1 else several).format(join_names(names))
 
 
 def read_numbers(name: str, typed: str, valid: str, errors: list[str]) -> str:
-    """The typed list, or the last valid one after adding to `errors` what is wrong with the typed one."""
+    """Return the typed list; if it is invalid, return `valid`, the last valid list, and add an error to `errors`."""
     try:
         return ",".join(map(str, parse_numbers(name, typed)))
     except UsageError as error:

@@ -1,1 +1,1 @@
-"""The Text page: one text, its prediction, and the tokens that many methods explain it by."""
+"""The Text page: one text, its prediction, and its explanations by several methods."""

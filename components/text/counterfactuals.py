@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from engine.counterfactuals import texts as counterfactuals
     from engine.counterfactuals.search import Changes, SearchOptions
     from engine.counterfactuals.texts import Counterfactual, CounterfactualResult
-else:  # they load torch, which most visits do without
+else:  # they load torch, which most visits do not need
     counterfactuals = LazyModule("engine.counterfactuals.texts")
     counterfactual_search = LazyModule("engine.counterfactuals.search")
 
 SHORT = 64
-"""Tokens of a text up to which the search is as wide as that of the command."""
+"""Maximum number of tokens for a search as wide as that of the command."""
 CONTEXT = 120
-"""Characters around a change that are shown of a long text."""
+"""Characters shown around a change in a long text."""
 DELETED = "(deleted)"
 ADVICE = (
     "Choose another {goal}, or search further with the command under Export: more changes (--most-changes), candidates "
@@ -52,7 +52,7 @@ CAUTION = (
 
 
 def draw_counterfactuals(state: TextState, probe: Explanation) -> None:
-    """Draw the switch and, once it is on, the counterfactuals with what was searched."""
+    """Draw the switch and, if it is on, the counterfactuals and a description of the search."""
     st.subheader("Flip the prediction", anchor=False)
     if not st.toggle(
         "Counterfactuals: the fewest changed words", key=key("open.counterfactuals"), persist_state=PERSIST,
@@ -84,7 +84,7 @@ def draw_counterfactuals(state: TextState, probe: Explanation) -> None:
 
 
 def _draw_goal(state: TextState, prediction: Prediction) -> None:
-    """Draw the choice of the class where there are several others, or of the threshold of a score."""
+    """Draw the choice of the target class if there are several, or of the threshold of a score."""
     if prediction.regression:
         st.number_input(
             "Threshold", key=key("threshold"), value=None, width=220, persist_state=PERSIST, format="%.3f",
@@ -131,13 +131,13 @@ def _draw_result(state: TextState, tokens: Sequence[Token], result: Counterfactu
 
 
 def search_options(length: int) -> SearchOptions:
-    """The usual search, or a smaller one for a text of many tokens, which would take minutes."""
+    """Return the default search, or a smaller one for a text of many tokens, which would take minutes."""
     usual = counterfactual_search.SearchOptions()
     return usual if length <= SHORT else dataclasses.replace(usual, words=10, candidates=3, beam=3, branches=12)
 
 
 def changed_tokens(tokens: Sequence[Token], changes: Changes) -> list[int]:
-    """The positions of the tokens of the changed words."""
+    """Return the positions of the tokens in the changed words."""
     return [
         position
         for position, token in enumerate(tokens)
@@ -160,7 +160,7 @@ def command(state: TextState, result: CounterfactualResult) -> str:
 
 
 def summary_html(result: CounterfactualResult) -> str:
-    """The smallest flip in a sentence, or how close the search came."""
+    """HTML sentence on the smallest flip, or on how close the search came."""
     score = result.original.regression
     flips = "crosses the threshold" if score else "flips the prediction"
     if result.target is not None:
@@ -181,7 +181,7 @@ def summary_html(result: CounterfactualResult) -> str:
 
 
 def counterfactual_html(result: CounterfactualResult, one: Counterfactual) -> str:
-    """The text with its changes marked, and its prediction; a pair has both texts. Every text is escaped."""
+    """HTML of the text with its changes marked, and its prediction; a pair has both texts. All text is escaped."""
     texts = (result.example.text, result.example.text_pair)
     marked = "".join(
         f'<p class="xg-flip" dir="auto">{_marked_html(text, segment, one.changes)}</p>'
@@ -193,7 +193,7 @@ def counterfactual_html(result: CounterfactualResult, one: Counterfactual) -> st
 
 
 def _marked_html(text: str, segment: int, changes: Changes) -> str:
-    """The text with what went and what came; of a long one only what is around the changes."""
+    """HTML of a text with its deletions and insertions; a long text is cut to the surroundings of its changes."""
     own = [change for change in changes if change.word.segment == segment]
     place, parts = 0, list[str]()
     for change in own:
@@ -204,7 +204,10 @@ def _marked_html(text: str, segment: int, changes: Changes) -> str:
 
 
 def _between_html(text: str, start: int, end: int, after: bool, last: bool = False) -> str:
-    """What stands between two changes, without the middle of a long part. `after`: it follows a change."""
+    """HTML of the text between two changes, without the middle of a long one.
+
+    `after`: whether it follows a change. `last`: whether it ends the text.
+    """
     head = CONTEXT if after else 0
     tail = 0 if last and after else CONTEXT
     if end - start <= head + tail + CONTEXT:
@@ -234,7 +237,10 @@ def _moved_html(result: CounterfactualResult, one: Counterfactual) -> str:
 
 
 def _indexes(result: CounterfactualResult, one: Counterfactual) -> tuple[int, int]:
-    """The classes to show before and after; where nothing flips, the wanted class both times, or the predicted one."""
+    """Return the classes to show before and after.
+
+    If nothing flips, both are the target class or, without a target, the predicted one.
+    """
     if result.results:
         return result.original.index, one.prediction.index
     shown = result.original.index if result.target is None else result.target
@@ -242,7 +248,7 @@ def _indexes(result: CounterfactualResult, one: Counterfactual) -> tuple[int, in
 
 
 def _facts_html(one: Counterfactual) -> str:
-    """How the replacements were found, and how many others of the same words flip it too."""
+    """HTML of the replacements' log-probabilities, and of how many other replacements of these words also flip."""
     facts = list[str]()
     logs = [change.log_probability for change in one.changes if change.log_probability is not None]
     if logs:
@@ -256,7 +262,7 @@ def _facts_html(one: Counterfactual) -> str:
 
 
 def search_html(result: CounterfactualResult) -> str:
-    """What was searched, what it took, and how to read it."""
+    """HTML of what was searched, its cost, and how to read it."""
     verified = "Each text was run again after the search. " if result.results else ""
     if any(one.subsets for one in result.results):
         verified += "No smaller part of its changes flips the prediction; every part was tried. "

@@ -1,4 +1,4 @@
-"""The export of the Text page: maps and scores as files, and how to cite and repeat them."""
+"""The export of the Text page: maps and scores as files, with the citation and the command."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from engine.table_io import to_csv
 
 @dataclass(frozen=True)
 class TextExport:
-    """The content of the files: the example, its unit, the methods with their explanations, rows above them.
+    """The content of the files: the example, its unit, the methods with their explanations, and rows above them.
 
-    `pins`: positions of tokens whose units are ringed.
+    `pins`: positions of tokens whose units are outlined.
     """
 
     example: Example
@@ -52,7 +52,7 @@ class TextExport:
 
     @cached_property
     def rows(self) -> tuple[MethodRow, ...]:
-        """The rows above, then a row a method."""
+        """The rows above, then one row per method."""
         ends = shared_scale_ends(self.methods, self._extent) if self.view.shared else {}
         return self.above + tuple(
             method_row(method, explanation, self.example, self.unit, look=self.view, ends=ends)
@@ -61,7 +61,7 @@ class TextExport:
 
     @property
     def pinned(self) -> frozenset[int]:
-        """The positions of the units that are ringed."""
+        """The positions of the units that are outlined."""
         return frozenset(to_units(self.rows[-1].view.units, self.pins))
 
     def _extent(self, method: Explainer, explanation: Explanation) -> float:
@@ -73,12 +73,12 @@ class TextExport:
 
     @property
     def tokens(self) -> tuple[Token, ...]:
-        """Every method reads the same tokens: they are the model's."""
+        """The model's tokens, which are the same for every method."""
         return self.first.tokens
 
 
 def export_html(export: TextExport) -> str:
-    """The prediction and the maps as one file: style inside, no script, nothing fetched, light and dark."""
+    """Return the prediction and the maps as one HTML file without scripts or external resources, light and dark."""
     origin, maps = export.first.provenance, "".join(map(method_row_html, export.rows))
     if export.view.aligned:  # as on the page
         maps = aligned_html(export.rows[0].view, [line_html(row) for row in export.rows], export.rows)
@@ -93,15 +93,19 @@ def export_html(export: TextExport) -> str:
 
 
 def export_svg(export: TextExport, dark: bool = True) -> str:
-    """One picture of all maps, with scales and references; light, and `dark` where the reader prefers it."""
+    """Return an SVG of all maps, with scales and references.
+
+    The theme is light, and dark for readers who prefer that if `dark` is set.
+    """
     rows = [(row.title, row.view) for row in export.rows]
     return maps_svg(rows, [cite(export.methods, export.example), *references(export.methods)], dark, export.pinned)
 
 
 def csv_table(export: TextExport) -> str:
-    """A row a token, a column a method, before them the rows above the maps, such as a rationale.
+    """Return the scores as CSV: one row per token, one column per method.
 
-    Numbers are written in full; text that a spreadsheet would run is escaped.
+    Columns for the rows above the maps, such as a rationale, come first. Scores are unrounded; text that a spreadsheet
+    would execute is escaped.
     """
     above = {
         row.title.lower(): {position: unit.score for unit in row.view.units for position in unit.tokens}
@@ -111,12 +115,12 @@ def csv_table(export: TextExport) -> str:
 
 
 def json_list(export: TextExport) -> str:
-    """The output of `exegesis explain --json`: a list, one object a method."""
+    """Return the output of `exegesis explain --json`: a list with one object per method."""
     return explanations_json(export.methods)
 
 
 def command(export: TextExport) -> str:
-    """The command that makes the same numbers, quoted for a POSIX shell."""
+    """Return the command that computes the same values, quoted for a POSIX shell."""
     return command_line(command_arguments(export), export.example)
 
 
@@ -142,7 +146,7 @@ def draw_export(
     explanations: Mapping[str, Explanation],
     above: Sequence[MethodRow] = (),
 ) -> None:
-    """Draw files to download and how to cite. A file is built when its button is pressed, not before."""
+    """Draw the download buttons and the citation. A file is built only when its button is pressed."""
     if not explanations:
         return
     explained = tuple((methods[id], explanation) for id, explanation in explanations.items())

@@ -1,4 +1,4 @@
-"""The text that a language model generates after a prompt, what each of its tokens depends on, and context use."""
+"""The text that a language model generates after a prompt: what each token depends on, and context use."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
     from engine import generation
     from engine.generation import GeneratedText, GenerationQuery
-else:  # it loads torch, which most visits do without
+else:  # it loads torch, which most visits do not need
     generation = LazyModule("engine.generation")
 
 LISTED = 5
-"""Links that the sentence names."""
+"""Number of links that the sentence names."""
 DECODINGS = {"greedy": "Most probable token", "sample": "Sampled", "given": "Your text"}
 DECODING_HELP = (
     "At each step: the most probable token, or one sampled from the model’s distribution with the page’s seed. Or the "
@@ -50,7 +50,7 @@ DECODING_HELP = (
 )
 CONTINUATION_HELP = "A space is put between the prompt and a first word."
 MOST_CHARACTERS = 500
-"""Characters of a text of one’s own."""
+"""Maximum characters of a text that the user types."""
 TABLE_LABEL = "Scores of all tokens for each generated token"
 SHARING = "generated tokens"
 CAUTION = (
@@ -61,7 +61,7 @@ CAUTION = (
 
 
 def draw_generation(state: TextState, methods: Mapping[str, Explainer]) -> None:
-    """Draw the switch and, once it is on, the generated text; nothing for a classifier."""
+    """Draw the switch and, if it is on, the generated text; nothing for a classifier."""
     if not state.focus.causal:
         return
     st.subheader("Generate", anchor=False)
@@ -114,7 +114,7 @@ def _draw_controls(methods: Mapping[str, Explainer]) -> None:
 
 
 def query_of(state: TextState) -> GenerationQuery:
-    """The engine's query. Errors: those of the query."""
+    """Return the engine's query. Errors: those of the query."""
     view = state.generation
     seed = state.seed if view.decoding == "sample" else None
     return generation.GenerationQuery(
@@ -124,14 +124,14 @@ def query_of(state: TextState) -> GenerationQuery:
 
 
 def continuation_of(state: TextState) -> str:
-    """The text of one's own, with a space before its first word where it begins after a word of the prompt."""
+    """Return the user's text, with a leading space if it starts with a word and the prompt does not end in a space."""
     text, prompt = state.generation.text, state.example.text
     apart = state.focus.chat or prompt[-1:].isspace() or not text[:1].isalnum()
     return text if apart else f" {text}"
 
 
 def offer_continuation(state: TextState) -> None:
-    """Offer to explain all tokens of a text that is named as the token to explain."""
+    """Draw a button that explains all tokens of a text that was typed as the token to explain."""
     token = state.focus.target
     if not state.focus.causal or token is None or not state.example.text.strip():
         return
@@ -139,7 +139,7 @@ def offer_continuation(state: TextState) -> None:
         if token_count(state.model, token) < 2:
             return
     except ExegesisError:
-        return  # the page has said what is wrong with the model
+        return  # the page already says what is wrong with the model
     text = token.strip()
     st.button(
         f"Explain “{escape_label(text)}” as a continuation", key=key("continuation"), on_click=_explain_continuation,
@@ -148,7 +148,7 @@ def offer_continuation(state: TextState) -> None:
 
 
 def _explain_continuation(text: str) -> None:
-    """Explain the most probable token above and the text below."""
+    """Explain the most probable token above, and the tokens of the text below."""
     for name in TOKENS:
         SELECTION.put(name, "")
     put("generation.text", text)
@@ -167,7 +167,7 @@ def _generate(state: TextState, tick: Tick) -> GeneratedText:
 
 
 def generated_html(generated: GeneratedText, state: TextState) -> str:
-    """The generated text, labeled so, its probability, the deciding sentence and the strongest links."""
+    """HTML of the generated text, labeled as such, its probability, the deciding sentence and the strongest links."""
     decoding = f"sampled with seed {state.seed}" if state.generation.decoding == "sample" else "greedy"
     kind = "Your text" if generated.is_given else f"Generated ({decoding})"
     shown = f"“<bdi>{escape(visible_token(generated.text))}</bdi>”"
@@ -179,7 +179,7 @@ def generated_html(generated: GeneratedText, state: TextState) -> str:
 
 
 def _end_html(generated: GeneratedText, state: TextState) -> str:
-    """Why the text ends before the number of tokens is reached, and how to get a longer one."""
+    """HTML that says why the text ends early and how to get a longer one; empty if it does not."""
     if not generated.ended:
         return ""
     sentence = f" The model ended the text after {count(len(generated.labels), 'token')}: its end token came next."
@@ -203,7 +203,7 @@ def _deciding_html(generated: GeneratedText) -> str:
 
 
 def share(probability: float) -> str:
-    """A probability as a percentage; of a long text it is small, and has three digits and an exponent."""
+    """Format a probability as a percentage; the small one of a long text has three digits and an exponent."""
     return percent(probability) if probability >= 0.001 else f"{probability:.2e}"
 
 
@@ -214,7 +214,7 @@ def _link_html(generated: GeneratedText, step: int, place: int, score: float) ->
 
 
 def step_rows(generated: GeneratedText, method: Explainer, gamma: float = 1.0) -> list[MethodRow]:
-    """The map of each generated token as a row, all on one scale."""
+    """Return the map of each generated token as a row, all on one scale."""
     look = ViewOptions(gamma, "shared")
     rows = [
         replace(
@@ -232,7 +232,7 @@ def step_rows(generated: GeneratedText, method: Explainer, gamma: float = 1.0) -
 
 
 def _prompt_before(generated: GeneratedText, step: int) -> Prompt:
-    """The prompt with what was generated before the step."""
+    """Return the prompt with the text generated before the step; for a chat, with the whole response."""
     if generated.chat:
         return Prompt(generated.prompt, chat=True, response=generated.text)
     end = generated.explanations[step].tokens[-1].end
@@ -240,14 +240,14 @@ def _prompt_before(generated: GeneratedText, step: int) -> Prompt:
 
 
 def matrix_html(rows: list[MethodRow], kind: str = "Generated") -> str:
-    """The heatmap: a row for each token of the text, a column for each token before it."""
+    """HTML of the heatmap: a row for each token of the text, a column for each token before it."""
     head = rows[-1].view
     grid = grid_html(head, [line_html(row) for row in rows], f"{kind}, probability", TABLE_LABEL)
     return f'<div class="xg">{grid}<p class="xg-small">{legend_html(head)}</p></div>'
 
 
 def _draw_step(generated: GeneratedText, step: int) -> int:
-    """Draw the choice of a generated token, whose map is drawn below it. Returns its place, from 1."""
+    """Draw the choice of a generated token, whose map is drawn below. Returns its number, from 1."""
     last = len(generated.labels)
     if step > last:
         put("generation.step", last)
@@ -255,7 +255,7 @@ def _draw_step(generated: GeneratedText, step: int) -> int:
         "Map of the token", range(1, last + 1), key=key("generation.step"), required=True,
         format_func=lambda at: escape_label(f"{at} {visible_token(generated.labels[at - 1])}"), persist_state=PERSIST,
     )  # fmt: skip
-    return chosen or 1  # a run that a click cut short gives the control back empty
+    return chosen or 1  # a run that a click interrupted returns an empty control
 
 
 def _draw_sentences(generated: GeneratedText) -> None:
@@ -267,7 +267,7 @@ def _draw_sentences(generated: GeneratedText) -> None:
 
 
 def sentences_table(generated: GeneratedText) -> pd.DataFrame:
-    """A row for the whole prompt and for each sentence, in reading order."""
+    """Return a row for the whole prompt and for each sentence, in reading order."""
     return pandas.DataFrame(
         [
             {
@@ -293,7 +293,10 @@ def _sentence_rows(generated: GeneratedText) -> Iterator[dict[str, Any]]:
 
 
 def links_csv(generated: GeneratedText) -> str:
-    """A row for each generated token and each token before it that is not special, the strongest first."""
+    """Return the links as CSV, strongest first.
+
+    One row for each generated token and each earlier token that is not special.
+    """
     return to_csv(
         {
             "step": step + 1,

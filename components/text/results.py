@@ -1,7 +1,7 @@
-"""The Text page's answer: the prediction, a row a method as soon as it is there, questions to the maps, an edited text.
+"""Results of the Text page: the prediction, a map per method as it is computed, tests of the maps, an edited text.
 
-The maps stand one below the other, or as one table with a column for each unit. An edit shows how the prediction and
-each map change.
+The maps are below each other, or in one table with a column for each unit. An edit shows how the prediction and each
+map change.
 """
 
 from __future__ import annotations
@@ -58,28 +58,28 @@ Explanations = Mapping[str, Explanation]
 
 REPLACE = "replace."
 MOST_CHARACTERS = 40
-"""Characters of the replaced text in a label."""
+"""Maximum characters of the replaced text in a label."""
 
 
 @runtime_checkable
 class Layout(Protocol):
-    """Takes methods in the order in which they stand, then the HTML of each."""
+    """A layout of the maps, which takes the methods in their order, then the HTML of each."""
 
     def slot(self, title: str) -> Slot:
-        """The next method's place."""
+        """Return the next method's place."""
 
     def draw(self, row: MethodRow) -> str:
-        """The HTML in a method's place."""
+        """Return the HTML of a method's map."""
 
     def quiet(self, row: Placeholder) -> str:
-        """The HTML while there is no map."""
+        """Return the HTML while there is no map."""
 
     def show(self) -> None:
-        """Bring everything drawn so far into sight."""
+        """Show everything drawn so far."""
 
 
 class FlowLayout:
-    """A row for each method, in sight as soon as it is drawn."""
+    """A row for each method, shown as soon as it is drawn."""
 
     def __init__(self, place: DeltaGenerator, above: Sequence[MethodRow]) -> None:
         self._place = place
@@ -101,7 +101,7 @@ class FlowLayout:
 
 
 class AlignedLayout:
-    """One table, drawn whole: its columns are as wide as their widest cell."""
+    """One table, drawn as a whole, because its columns are as wide as their widest cell."""
 
     def __init__(self, place: DeltaGenerator, above: Sequence[MethodRow], head: TokenMap) -> None:
         self._place, self._head = place.empty(), head
@@ -141,7 +141,10 @@ class _Line:
 
 
 def draw_prediction(state: TextState, control_place: DeltaGenerator | None) -> Explanation | None:
-    """Draw the prediction as bars, and in its place the choice of the class; None after saying why there is none."""
+    """Draw the prediction as bars, and the choice of the class in `control_place`.
+
+    Returns None after saying why there is no prediction.
+    """
     if missing := _explain_missing(state):
         st.info(missing)
         return None
@@ -152,9 +155,9 @@ def draw_prediction(state: TextState, control_place: DeltaGenerator | None) -> E
 def draw_methods(
     state: TextState, methods: Mapping[str, Explainer], probe: Explanation, above: Sequence[MethodRow] = ()
 ) -> dict[str, Explanation]:
-    """Draw a row for each chosen method, `above` before them; return the explanations that succeeded.
+    """Draw `above`, then a row for each chosen method; return the explanations that succeeded.
 
-    The rows stand in the order chosen, the costly ones last.
+    The rows have the order chosen; costly ones are computed last.
     """
     if not state.methods:
         st.info("Pick at least one method above.")
@@ -197,7 +200,7 @@ def draw_methods(
 def draw_summary(
     state: TextState, methods: Mapping[str, Explainer], explanations: Explanations, probe: Explanation
 ) -> None:
-    """Draw the sentence on the maps."""
+    """Draw a sentence that summarizes the maps."""
     names = [unit.text for unit in units_of(probe, state.example, state.unit) if not unit.special]
     scores = partial(unit_scores, example=state.example, kind=state.unit)
     words = split_words(probe, state.example) if state.unit == UNITS[0] else ()
@@ -205,7 +208,10 @@ def draw_summary(
 
 
 def draw_gallery_note(state: TextState) -> None:
-    """Draw the sentence of the gallery's card on this text, as long as its two methods come first as on the card."""
+    """Draw the gallery's note on this text.
+
+    Only if the card's two methods come first, with the default parameters and class.
+    """
     card = find_card(state.model, state.example)
     if card is not None and state.methods[:2] == card.methods[:2] and not state.params and state.target is None:
         show_note(f"{card.title}: {card.see}")
@@ -229,7 +235,7 @@ def draw_ablation(
 
 
 def _explain_missing(state: TextState) -> str:
-    """Why there is no prediction yet; empty when there is one."""
+    """Return why there is no prediction yet; empty if there is one."""
     if not state.model:
         return "Pick a model above, or type the folder of a checkpoint or a hub ID."
     if state.focus.causal and not state.example.text.strip():
@@ -244,7 +250,7 @@ def _explain_missing(state: TextState) -> str:
 def draw_edit(
     state: TextState, methods: Mapping[str, Explainer], explanations: Mapping[str, Explanation], probe: Explanation
 ) -> None:
-    """Draw the controls of the edit below the maps, and the edited text beside its parent."""
+    """Draw the controls of the edit below the maps, and the edited text next to its parent."""
     child = edited_example(state)
     switch_row = _draw_controls(state, child)
     edited = _explain_edit(state, child, probe)
@@ -265,7 +271,7 @@ def draw_edit(
 
 
 def edited_example(state: TextState) -> Example | None:
-    """The edited text, with the parent's second text where that was not edited; None where nothing is edited."""
+    """Return the edited text; None without an edit. A second text that was not edited is the parent's."""
     if state.edit is None:
         return None
     pair = state.example.text_pair if state.edit_pair is None else state.edit_pair
@@ -273,7 +279,7 @@ def edited_example(state: TextState) -> Example | None:
 
 
 def _draw_controls(state: TextState, child: Example | None) -> DeltaGenerator:
-    """Draw the switch, and the fields once it is on; return the row of the switch, which has room for more."""
+    """Draw the switch and, if it is on, the fields; return the row of the switch, which has space for more."""
     st.subheader("Edit the text", anchor=False)
     put("editing", state.edit is not None)
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key=key("edit_controls"))
@@ -299,9 +305,9 @@ def _draw_fields(parent: Example, child: Example) -> None:
 
 
 def _explain_edit(state: TextState, child: Example | None, probe: Explanation) -> Explanation | None:
-    """The prediction of the edited text, or of the parent where they are the same; None after saying why there is none.
+    """Return the prediction of the edited text, or of the parent if they are equal; None after a message.
 
-    The class is the one that is explained in the parent.
+    The explained class is that of the parent.
     """
     if child is None:
         return probe
@@ -316,7 +322,7 @@ def _explain_edit(state: TextState, child: Example | None, probe: Explanation) -
 
 
 def _draw_replacement(state: TextState, child: Example, probe: Explanation, edited: Explanation | None) -> None:
-    """Draw a field that replaces the pinned tokens, in the text as it is edited so far."""
+    """Draw a field that replaces the pinned tokens in the text as edited so far."""
     span = pinned_span(probe.tokens, state.pins)
     if span is None or edited is None:
         return
@@ -333,7 +339,7 @@ def _draw_replacement(state: TextState, child: Example, probe: Explanation, edit
 
 
 def _shorten(text: str) -> str:
-    """A short text that a label shows as it is, whatever Markdown would make of it."""
+    """Shorten a text and escape it, so that a label shows it literally, without Markdown."""
     return escape_label(shorten(text, MOST_CHARACTERS))
 
 
@@ -347,9 +353,9 @@ def _replace(example: Example, span: Span, name: str) -> None:
 
 
 def set_edit(edited: Example | None) -> None:
-    """Show an edited text beside its parent, in a callback; None discards the edit."""
+    """Show an edited text next to its parent; None discards the edit. For use in a callback."""
     if edited is None:
-        # Else the same word could not be typed again: a field sends only what differs from its value.
+        # Otherwise the same word could not be typed again, because a field sends only changes.
         for name in [name for name in st.session_state if str(name).startswith(key(REPLACE))]:
             st.session_state[name] = ""
     put("edit", None if edited is None else edited.text)
@@ -363,7 +369,7 @@ def _take_as_text(edited: Example) -> None:
 
 
 def _explain_no_edit(child: Example, parent: Example) -> str:
-    """Why there is nothing to compare yet; empty when there is."""
+    """Return why there is nothing to compare yet; empty if there is."""
     if not child.text.strip():
         return "The edited text is empty. Type a text, or discard the edit."
     if child.text_pair is not None and not child.text_pair.strip():
@@ -392,5 +398,5 @@ def _draw_maps(
 
 
 def _edit_request(state: TextState, method: str, child: Example, parent: Provenance) -> Request:
-    """The request for the edited text: the class that is explained in the parent, so that the maps compare."""
+    """Return the request for the edited text, which explains the parent's class, so that the maps are comparable."""
     return other_request(state.request(method), child, parent)

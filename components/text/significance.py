@@ -1,4 +1,4 @@
-"""The words of a text that survive a test against uninformative replacements, on request."""
+"""A significance test of the words of a text against uninformative replacements, on request."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
     from engine.significance import texts as significance
     from engine.significance.texts import SignificanceQuery, TextSignificance
-else:  # it loads torch, which most visits do without
+else:  # it loads torch, which most visits do not need
     significance = LazyModule("engine.significance.texts")
 
 NAMED = 6
-"""Words that the sentence names."""
+"""Maximum number of words that the sentence names."""
 MOSTLY = 0.5
-"""A larger share of draws that are the word itself is the reason why it does not survive."""
+"""Share of draws that are the word itself, above which they are named as the reason why it is not significant."""
 REPLACED_BY = {"masked": "A masked language model", "dataset": "Words of the data set"}
 CAUTIONS = {
     "masked": "The masked language model has read generated reviews only. In other kinds of text a word can be "
@@ -60,7 +60,7 @@ ASSUMPTION = (
 
 
 def draw_significance(state: TextState) -> None:
-    """Draw the switch and, once it is on, the words that survive."""
+    """Draw the switch and, if it is on, the significant words."""
     st.subheader("Test the words", anchor=False)
     if not st.toggle(
         "Words that are statistically significant", key=key("open.significance"), persist_state=PERSIST,
@@ -102,7 +102,7 @@ def _draw_controls() -> None:
 
 
 def query_of(state: TextState) -> SignificanceQuery:
-    """The engine's query."""
+    """Return the engine's query."""
     words_from = state.focus.data if state.significance.replacements == "dataset" else None
     return significance.SignificanceQuery(
         state.model, state.example, state.target, words_from=words_from, seed=state.seed
@@ -134,7 +134,7 @@ def significance_html(
     gamma: float = 1.0,
     contrast: str = "",
 ) -> str:
-    """The answer in a sentence, and the text with the words that survive in color.
+    """HTML of the answer in a sentence, and of the text with the significant words in color.
 
     `contrast`: see `components.method_row.rather_than`.
     """
@@ -167,7 +167,7 @@ def _size(unit: Unit) -> float:
 def survivors_map(
     found: TextSignificance, view: SignificanceView, texts: tuple[str, str | None], gamma: float = 1.0
 ) -> TokenMap:
-    """The words with their changes; those that do not survive have no color, and the reason in place of a score."""
+    """Return a map of the words' changes. Words that are not significant have a reason instead of color and score."""
     adjusted = found.adjusted(view.alternative)
     alive = survives(adjusted, view.rate / 100).tolist()
     units = tuple(
@@ -186,7 +186,7 @@ def _reason(found: TextSignificance, at: int, adjusted: float) -> str:
 
 
 def words_table(found: TextSignificance, view: SignificanceView) -> pd.DataFrame:
-    """A row for each word, the smallest p-value first."""
+    """Return a row for each word, the smallest p-value first."""
     return parts_table(
         _sorted_words(found, view), {"Word": "text"},
         lambda row: {"Often replaced by": ", ".join(row["replacements"]) or "itself only"},
@@ -194,7 +194,7 @@ def words_table(found: TextSignificance, view: SignificanceView) -> pd.DataFrame
 
 
 def words_csv(found: TextSignificance, view: SignificanceView) -> str:
-    """A row for each word, the smallest p-value first."""
+    """Return a row for each word, the smallest p-value first."""
     return parts_csv(_sorted_words(found, view))
 
 

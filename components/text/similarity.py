@@ -1,4 +1,4 @@
-"""The similarity of the two texts of a pair: links between their tokens, by a sentence encoder and on request."""
+"""Similarity of the two texts of a pair: links between their tokens, by a sentence encoder and on request."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from engine.table_io import to_csv
 if TYPE_CHECKING:
     from engine import similarity
     from engine.similarity import TextSimilarity
-else:  # it loads torch, which most visits do without
+else:  # it loads torch, which most visits do not need
     similarity = LazyModule("engine.similarity")
 
 MOST_LINKS, LISTED = 30, 5
-"""Pairs that have a link, and those that are listed beside it."""
+"""Maximum number of pairs that have a link, and of those that are listed next to it."""
 MOST_CHARACTERS = 16
-"""Characters of a token in the picture."""
+"""Maximum characters of a token in the picture."""
 ROW, WIDTH, LEFT, RIGHT = 24, 420, 150, 270
-"""Height of a token and width of the picture; where the links begin and end."""
+"""In pixels: height of a token and width of the picture; where the links begin and end."""
 ALT = "Lines between the tokens of both texts. The strongest pairs are listed above."
 LEGEND = "less to more similar. The wider a line, the more a pair contributes."
 SOURCE = (
@@ -45,11 +45,11 @@ SOURCE = (
 )
 
 Rows = Sequence[Mapping[int, int]]
-"""The row of each token that is not special, by its place; of both texts."""
+"""For both texts, the row of each token that is not special, by its position."""
 
 
 def draw_similarity(state: TextState) -> None:
-    """Draw the switch and, once it is on, the links; nothing of a single text."""
+    """Draw the switch and, if it is on, the links; nothing for a single text."""
     text, pair = state.example.text, state.example.text_pair
     if pair is None:
         return
@@ -95,7 +95,7 @@ def _compute(text: str, pair: str, encoder: str, token: CancelToken) -> TextSimi
 
 
 def similarity_html(found: TextSimilarity, theme: Theme) -> str:
-    """The similarity in a sentence, the strongest pairs, the links, what the rest holds, and the check."""
+    """HTML of the similarity, the strongest pairs, the links, the relevance outside the pairs, and the check."""
     pairs = found.pairs(MOST_LINKS)
     listed = "; ".join(f"{_name(found, one, two)} {fixed(value, 3, sign=True)}" for one, two, value in pairs[:LISTED])
     sums = (
@@ -116,7 +116,7 @@ def _name(found: TextSimilarity, one: int, two: int) -> str:
 
 
 def links_svg(found: TextSimilarity, theme: Theme) -> str:
-    """The tokens of both texts in two columns, and a line for each of the strongest pairs."""
+    """Return an SVG of both texts' tokens in two columns, with a line for each of the strongest pairs."""
     rows = [
         {place: at for at, place in enumerate(place for place, token in enumerate(tokens) if not token.special)}
         for tokens in (found.first, found.second)
@@ -153,7 +153,7 @@ def _words(found: TextSimilarity, rows: Rows) -> Iterator[str]:
 
 
 def pairs_csv(found: TextSimilarity) -> str:
-    """A row for each pair of tokens that are not special, the largest relevance first."""
+    """Return the pairs of tokens that are not special as CSV, the largest relevance first."""
     return to_csv(
         {
             "first_position": one,

@@ -47,26 +47,26 @@ from engine.word_units import UNITS, Unit, units
 
 START = METHODS
 OF_A_TEXT = ("pin", "edit", "edit_sha", "edit_pair", "edit_pair_sha", "flip_to")
-"""The fields of a link that belong to one text and to no other."""
+"""Fields of a link that apply to one text only."""
 SESSION = PageSession("text", text_choice.SELECTION, (*OF_A_TEXT, "target", "threshold"))
 LARGEST_SCORE = 1e6
-"""A threshold is never larger."""
+"""Largest absolute value of a threshold."""
 CONTROLLED = ("unit", "encoder", "flip_to", "threshold")
-"""The fields with a control of their own that no other page has."""
+"""Fields whose controls exist only on this page."""
 OWN = (*CONTROLLED, "significance", "generation")
-"""The fields of the link that are of this page alone, and neither of a text nor of the view."""
+"""Fields of the link that exist only on this page, without those of a text or of the view."""
 WIDGETS, key, value, put = SESSION.widgets, SESSION.key, SESSION.value, SESSION.put
 PICKER = "text_token_pick"
 TURN = UNITS[-1]
-"""The unit that is offered for a chat alone."""
+"""The unit that is offered only for a chat."""
 ENCODER = "minilm"
 REPLACEMENTS = ("masked", "dataset")
-"""Where the replacements of a test of words are from: a masked language model, or the words of the data set."""
+"""Sources of replacements in the test of words: a masked language model, or the words of the data set."""
 
 
 @dataclass(frozen=True)
 class SignificanceView:
-    """The test of words: its false discovery rate in percent, its alternative, and where the replacements are from."""
+    """The test of words: its false discovery rate in percent, its alternative, and the source of replacements."""
 
     rate: int = option(10, choices=(5, 10, 20))
     alternative: Literal["greater", "two-sided"] = option("greater", choices=("greater", "two-sided"))
@@ -78,8 +78,12 @@ DEFAULT_TEST = SignificanceView()
 
 @dataclass(frozen=True)
 class GenerationView:
-    """The generated text: its number of tokens, how each is chosen, the method that explains it, and the token whose
-    map is drawn, from 1. `text`: what is explained instead of a generated text, where the tokens are given."""
+    """Options of the generated text.
+
+    `tokens`: number of tokens. `decoding`: how each token is chosen. `text`: the text explained instead of a generated
+    one, if the tokens are given. `method`: the method that explains each token. `step`: the token whose map is drawn,
+    from 1.
+    """
 
     tokens: int = option(8, low=1, high=MOST_GENERATED, link="generated_tokens")
     decoding: Literal["greedy", "sample", "given"] = option("greedy", choices=("greedy", "sample", "given"))
@@ -93,9 +97,10 @@ DEFAULT_GENERATION = GenerationView()
 
 @dataclass(frozen=True, kw_only=True)
 class TextState(PageState):
-    """`pins` are positions of tokens. `edit`: the edited text beside its parent. `encoder`: of the similarity.
+    """State of the Text page.
 
-    `flip_to`: the class of counterfactuals, None for any other. `threshold`: the score that they cross.
+    `pins`: positions of tokens. `edit`: the edited text shown next to its parent. `encoder`: model of the similarity.
+    `flip_to`: target class of the counterfactuals, None for any other class. `threshold`: the score that they cross.
     """
 
     focus: TextFocus
@@ -123,7 +128,7 @@ class TextState(PageState):
         return self.focus.example
 
     def request(self, method: str) -> Request:
-        """The engine's request for one method."""
+        """Return the engine's request for one method."""
         params = self.params.get(method, {})
         return Request(self.model, method, self.example, dict(params), self.target, self.seed)
 
@@ -131,7 +136,7 @@ class TextState(PageState):
 def read_state(
     query: Query, models: list[str], methods: Mapping[str, Explainer], opened: OpenTexts
 ) -> tuple[TextState, list[str]]:
-    """The state of a link, and a sentence for everything in it that is not known."""
+    """Return the state of a link, and a note for each unknown value in it."""
     notes: list[str] = []
     last = last_values(query)
     focus = read_text_focus(last, models, opened, notes)
@@ -147,7 +152,7 @@ def read_state(
 
 
 def write_state(state: TextState) -> Query:
-    """The link that reopens the state: only what differs from the default is written."""
+    """Return the link that reopens the state: the values that differ from the defaults."""
     query = write_text_focus(state.focus) | write_shared(state) | write_record(state, names=OWN)
     for name, text in (("edit", state.edit), ("edit_pair", state.edit_pair)):
         query |= {} if text is None else write_text(name, text)
@@ -155,13 +160,13 @@ def write_state(state: TextState) -> Query:
 
 
 def _read_edits(last: Mapping[str, str], parent: Example, notes: list[str]) -> dict[str, Any]:
-    """Both texts of the edit; a link may name the first alone."""
+    """Read both texts of the edit; a link may name only the first."""
     edit, pair = (read_text(last, name, notes) for name in ("edit", "edit_pair"))
     return {"edit": edit, "edit_pair": parent.text_pair if pair is None and edit is not None else pair}
 
 
 def load_state(models: list[str], methods: Mapping[str, Explainer]) -> tuple[TextState, OpenTexts, list[str]]:
-    """Fill the widgets that have no value yet. Returns the state of the last link and what was wrong in it."""
+    """Fill widgets that have no value. Returns the state of the last link, the open data set, and notes on the link."""
     link, fresh = SESSION.follow()
     opened = open_texts(text_choice.requested_dataset(link))
     state, notes = read_state(link, models, methods, opened)
@@ -174,12 +179,12 @@ def load_state(models: list[str], methods: Mapping[str, Explainer]) -> tuple[Tex
 
 
 def read_controls(loaded: TextState, methods: Mapping[str, Explainer], opened: OpenTexts) -> TextState:
-    """The state of the controls. Pins, the edit and the class go with the text that they belong to."""
-    if value("unit") is None:  # never a choice: a run that a click cut short gave the controls back empty
+    """Return the state of the controls. Pins, edit and target class are cleared if their text or model changes."""
+    if value("unit") is None:  # never chosen: a run that a click interrupted emptied the controls
         SESSION.clear()
         st.rerun()
     focus = text_choice.read_controls(opened)
-    if focus.causal or focus.model != loaded.model:  # a prompt names its token itself
+    if focus.causal or focus.model != loaded.model:  # a prompt has its own target token
         put("target", "")
     if focus.model != loaded.model:
         put("threshold", None)
@@ -206,12 +211,12 @@ def read_controls(loaded: TextState, methods: Mapping[str, Explainer], opened: O
 
 
 def offered_methods(methods: Mapping[str, Explainer], opened: OpenTexts) -> Mapping[str, Explainer]:
-    """The methods to offer for the text that the controls show."""
+    """Return the methods to offer for the text that the controls show."""
     return methods_for_input(methods, value("methods") or (), text_choice.read_controls(opened).example)
 
 
 def draw_options(methods: Mapping[str, Explainer], line: DeltaGenerator) -> DeltaGenerator | None:
-    """Draw the popover of the rare controls. While it is open, returns the place of the explained class."""
+    """Draw the popover of rarely used controls. Returns the place for the explained class; None while it is closed."""
     if (options := options_popover(WIDGETS, line)) is None:
         return None
     with options:
@@ -247,23 +252,23 @@ def _draw_choice(label: str, options: Sequence[str], help: str | None = None) ->
 
 
 def draw_pins(state: TextState, probe: Explanation) -> None:
-    """Draw how to pin, and the pinned units; nothing where there is no map to click. `probe` has the tokens."""
+    """Draw a hint on pinning, and the pinned units; nothing if there is no map to click. `probe`: has the tokens."""
     if state.methods:
         draw_pin_hint(state.unit)
         draw_token_picker(_units(state, probe), state.pins, PICKER, _set_pins)
 
 
 def widen_pins(state: TextState, probe: Explanation) -> TextState:
-    """The state with pins of whole units, as they are ringed; the link has the tokens that were picked.
+    """Return the state with pins of whole units, as outlined; the link has the tokens that were picked.
 
-    Pins that hold no unit of the text stay, so that it can be said that they cannot be removed.
+    Pins that contain no unit of the text stay, so that the page can say that they cannot be removed.
     """
     drawn = _units(state, probe)
     return replace(state, pins=to_tokens(drawn, to_units(drawn, state.pins)) or state.pins)
 
 
 def pinned_names(state: TextState, probe: Explanation) -> list[str]:
-    """The pinned units as the strip names them."""
+    """Return the names of the pinned units, as in the token picker."""
     drawn = _units(state, probe)
     return [drawn[position].text for position in to_units(drawn, state.pins)]
 
