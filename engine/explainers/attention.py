@@ -1,8 +1,8 @@
 """Methods that read attention: probabilities, pre-softmax logits, flow through the layers, learned mixes of heads.
 
-All come from one captured pass. They know nothing of the class, but for `attention_x_gradient`, and attend to special
-tokens too: those keep their share of the mass and are never ranked. Where heads are scaled, a mean over heads takes
-each by its scale, as the model does what they write: one that is switched off does not count.
+All use one captured pass. Except for `attention_x_gradient`, they do not depend on the class. Special tokens receive
+attention too: they keep their share of the total and are never ranked. If heads are scaled, means over heads are
+weighted by the scales, as the model weights their outputs: a head that is switched off does not count.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from engine.task import Attribution, Captured, Task, TaskItem
 
 if TYPE_CHECKING:
     from engine.scaffold import learned_explainer
-else:  # it imports torch and the explainers
+else:  # the module imports torch and the explainers
     learned_explainer = LazyModule("engine.scaffold.learned_explainer")
 
 _THESIS = "Jain and Wallace (2019); Average Attention of the thesis, section 2.2.2.3"
@@ -155,7 +155,7 @@ def attention_rollout(task: Task, params: RolloutParams) -> list[Attribution]:
 
 
 def mean_over_heads(attention: Captured) -> Float[torch.Tensor, "layer query key"]:
-    """Mean over heads: `sum_h s_h A_h / sum_h s_h` with their scales; a layer whose heads are all off moves nothing."""
+    """Return the mean over heads, `sum_h s_h A_h / sum_h s_h` with their scales; the identity if all are off."""
     if attention.scales is None:
         return attention.probabilities.mean(1, dtype=torch.float64)
     identity = torch.eye(attention.probabilities.shape[-1], dtype=torch.float64, device=attention.probabilities.device)
@@ -166,12 +166,12 @@ def mean_over_heads(attention: Captured) -> Float[torch.Tensor, "layer query key
 def _scaled_mean(
     values: Float[torch.Tensor, "head *rest"], scales: Float[torch.Tensor, "head"]
 ) -> Float[torch.Tensor, "*rest"]:
-    """The mean weighted by the scales; 0 where all are off."""
+    """Return the mean weighted by the scales; 0 if all are off."""
     return torch.tensordot(scales.double() / scales.sum().clamp(min=1e-9), values.double(), dims=1)
 
 
 def rollout(layers: Float[torch.Tensor, "layer query key"], residual: float) -> Float[torch.Tensor, "query key"]:
-    """`A_L ... A_1` with `A = (1 - residual) A + residual I`: each later layer multiplies from the left."""
+    """Return `A_L ... A_1` with `A = (1 - residual) A + residual I`: each later layer multiplies from the left."""
     identity = torch.eye(layers.shape[-1], dtype=layers.dtype, device=layers.device)
     product = identity
     for layer in layers:
@@ -182,7 +182,7 @@ def rollout(layers: Float[torch.Tensor, "layer query key"], residual: float) -> 
 def mean_logits(
     logits: Float[torch.Tensor, "layer head query key"], causal: bool
 ) -> Float[torch.Tensor, "layer head key"]:
-    """`s^h_i`: the mean logit of key i over the queries that may attend to it (causal: not before it)."""
+    """Return `s^h_i`: the mean logit of key i over the queries that may attend to it (causal: not before it)."""
     if not causal:
         return logits.mean(2)
     may_attend = torch.ones(logits.shape[-2:], dtype=logits.dtype, device=logits.device).tril()
@@ -192,9 +192,10 @@ def mean_logits(
 def mix_heads(
     task: Task, item: TaskItem, weights: Float[torch.Tensor, "layer head"], layers: slice = slice(None)
 ) -> Attribution:
-    """`softmax(sum_h λ_h s^h)` over the features, in double precision; sums to 1. `layers`: those of the weights.
+    """Return `softmax(sum_h λ_h s^h)` over the features, in double precision; sums to 1.
 
-    Where heads are scaled, each weight is taken by its head's scale, and all together keep their total size.
+    `layers`: the layers that the weights belong to. If heads are scaled, each weight is multiplied by its head's scale;
+    the sum of absolute weights is unchanged.
     """
     logits, _, scales = task.attention(item)
     mix = weights.to(logits.device, torch.float64)
@@ -213,9 +214,10 @@ def _mix_uniformly(task: Task, item: TaskItem, layers: slice) -> Attribution:
 
 
 def _select_query(task: Task, attention: Float[torch.Tensor, "query key"], query: str) -> Float[torch.Tensor, "key"]:
-    """A row, or the mean of them. `cls` is the position that the head reads: the first, GPT-2's last, or (T5) all.
+    """Return one row, or the mean over rows.
 
-    BART's head reads a decoder, which reads every position of the encoder.
+    `cls` is the position that the head reads: the first, GPT-2's last, or (T5) all. BART's head reads a decoder, which
+    reads every position of the encoder.
     """
     reading = task.model.adapter.reading
     if query == "mean" or reading in ("mean", "decoder"):
@@ -226,14 +228,14 @@ def _select_query(task: Task, attention: Float[torch.Tensor, "query key"], query
 
 
 def _attribution(task: Task, scores: Float[torch.Tensor, "seq"]) -> Attribution:
-    """Scores with the check that they sum to 1."""
+    """Return scores with a check that they sum to 1."""
     values = scores.double().cpu().numpy()
     distance = float(np.abs(values.sum() - 1))
     return Attribution(values, 1, Check("distance of the total from 1", distance, mass_limit(task.model.dtype)))
 
 
 def mass_limit(dtype: torch.dtype) -> float:
-    """Tolerance of the total against 1 in that precision."""
+    """Return the tolerance of the distance of the total from 1 in this precision."""
     # Rounding alone moves a row of probabilities by up to half an eps, and rollout multiplies the rows of all layers.
     return max(1e-4, 2 * torch.finfo(dtype).eps)
 
@@ -251,7 +253,7 @@ class SmatParams:
 
 
 def resolve_explainer(params: SmatParams, model: str) -> SmatParams:
-    """The explainer meant on that model, by its name and its content. Errors: there is none, or of another shape."""
+    """Resolve `explainer` to the name and content of a learned explainer. Errors: none exists, or its shape differs."""
     found = learned_explainer.find_explainer(params.explainer, model)
     return dataclasses.replace(params, explainer=learned_explainer.explainer_reference(found, params.explainer))
 
@@ -286,7 +288,7 @@ def smat(task: Task, params: SmatParams) -> list[Attribution]:
 
 
 def notes_on(learned: learned_explainer.LearnedExplainer, model: str, revision: str) -> tuple[str, ...]:
-    """Notes on the learned explainer: origin, measured quality, and whether it was learned for another model."""
+    """Return notes on the learned explainer: origin, measured quality, and whether it was learned for another model."""
     card = learned.card
     origin = (
         f"The learned explainer {learned.name}, from {card.train_size:,} examples of {card.dataset}: it {card.worth}."
@@ -317,7 +319,7 @@ def attention_x_gradient(task: Task, params: object) -> list[Attribution]:
 
 
 def _relevances(task: Task) -> list[Attribution]:
-    """One pass forward and one back for these items, all layers' gradients in it."""
+    """Compute the maps of these items in one forward and one backward pass."""
     model, batch = task.model, task.batch()
     logits, recorder = model.logits_with_attention(batch, model.embed(batch).detach().requires_grad_())
     targets = torch.tensor(task.targets, device=model.device)
@@ -330,14 +332,14 @@ def _relevances(task: Task) -> list[Attribution]:
 def gradient_weighted(
     attention: Float[torch.Tensor, "batch head query key"], slope: Float[torch.Tensor, "batch head query key"]
 ) -> Float[torch.Tensor, "batch query key"]:
-    """Mean over heads of what, in attention times its gradient, speaks for the class (eq. 5)."""
+    """Return the mean over heads of the positive part of attention times its gradient (eq. 5)."""
     return (attention * slope).clamp(min=0).mean(1, dtype=torch.promote_types(attention.dtype, torch.float32))
 
 
 def propagate(
     layers: list[Float[torch.Tensor, "batch query key"]], rows: Float[torch.Tensor, "batch query"]
 ) -> Float[torch.Tensor, "batch key"]:
-    """Rows of `(I + A_L) ... (I + A_1) - I`, taken from the top: a row at a time, no product of matrices."""
+    """Return `rows` times `(I + A_L) ... (I + A_1) - I`, from the left, so that no matrices are multiplied."""
     reached = start = rows.to(layers[0].dtype)[:, None]
     for layer in reversed(layers):
         reached = reached + reached @ layer
@@ -345,9 +347,9 @@ def propagate(
 
 
 def pooled_rows(adapter: Any, batch: Any) -> Float[torch.Tensor, "batch seq"]:
-    """Pooling weights, a row each, that sum to 1: on the first tokens, the last position, or all visible ones.
+    """Return each row's pooling weights, which sum to 1: on the first tokens, the last position, or all visible ones.
 
-    Where a head reads the first token beside the mean of the patches, each of the two has half.
+    If a head reads both the first token and the mean of the patches, each of the two has half.
     """
     place = torch.arange(batch.visible.shape[1], device=batch.visible.device)
     last = batch.lengths[:, None] - 1

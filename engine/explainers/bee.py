@@ -1,7 +1,7 @@
 """BEE: integrated gradients from the baseline that does best on a chosen metric.
 
-A map that was chosen by a metric is good by that metric: judge it by others. The result names the metric, the registry
-knows it (`Explainer.tuned_metric`), and an evaluation marks its column.
+A map that is chosen by a metric scores well on it, so judge it by other metrics. The result names the metric, the
+registry knows it (`Explainer.tuned_metric`), and an evaluation marks its column.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from engine.vision.classifier import blur, cut_patches
 from engine.vision.picture import EncodedPicture
 
 TUNED_ON = ("comprehensiveness", "sufficiency", "without_top", "with_top")
-"""Metrics that a baseline can be tuned on; of the last two, which are curves, the area."""
+"""Metrics that a baseline can be tuned on; for the last two, which are curves, the area counts."""
 DISTRIBUTIONS = ("constant", "smoothed", "uniform", "normal", "shuffled")
 """Distributions of random baselines, the arms of the bandit."""
 SMOOTHING = (0.5, 3.0)
-"""Standard deviation of the smoothing Gaussian, drawn between these: in tokens, or in sides of a patch."""
+"""Range of the standard deviation of the smoothing Gaussian, in tokens or in patch sides."""
 TIE = 1e-5
-"""Values of the metric that are closer are equal: single precision rounds a probability to less."""
+"""Difference below which values of the metric count as equal; rounding in single precision is smaller."""
 QUADRATURE = "clenshaw_curtis"
 
 Points = Float[np.ndarray, "feature width"]
@@ -50,12 +50,12 @@ class BeeParams(QuantityParams):
     place = EMBEDDING
 
     def draw_constant(self, model: AnyClassifier, points: Points, generator: np.random.Generator) -> Points:
-        """The embedding of one random token at every position."""
+        """Return the embedding of one random token at every position."""
         weight = cast(TextClassifier, model).embedding.weight
         return np.broadcast_to(as_float64(weight[int(generator.integers(len(weight)))]), points.shape)
 
     def smooth(self, encoded: EncodedInput, points: Points, sigma: float) -> Points:
-        """Each position as a mean of its neighbors, by a Gaussian over positions."""
+        """Smooth the embeddings by a Gaussian over positions."""
         place = np.arange(len(points))
         weights = np.exp(-((place[:, None] - place) ** 2) / (2 * sigma**2))
         return weights / weights.sum(1, keepdims=True) @ points
@@ -63,18 +63,19 @@ class BeeParams(QuantityParams):
 
 @dataclass(frozen=True)
 class PatchBeeParams(BeeParams):
-    """Baselines are drawn at the pixels; the path leads through the patch embeddings, which are linear in them."""
+    """Parameters for pictures. Baselines are drawn at the pixels, the path runs through the patch embeddings, which are
+    linear in the pixels."""
 
     removal: str = option("mean", "How the metric removes patches", choices=PATCH_OPERATORS)
     place = "pixels"
 
     def draw_constant(self, model: AnyClassifier, points: Points, generator: np.random.Generator) -> Points:
-        """One random color within the range of the picture's values."""
+        """Return one random color within the range of the picture's values."""
         color = generator.uniform(points.min(), points.max(), 3)
         return np.broadcast_to(np.repeat(color, points.shape[1] // 3), points.shape)
 
     def smooth(self, encoded: EncodedInput, points: Points, sigma: float) -> Points:
-        """The picture blurred by a Gaussian; `sigma` in sides of a patch."""
+        """Blur the picture by a Gaussian; `sigma` is in patch sides."""
         assert isinstance(encoded, EncodedPicture)
         picture = torch.from_numpy(np.array(encoded.values, dtype=np.float64))[None]
         return as_float64(cut_patches(blur(picture, sigma * max(encoded.patch)), encoded.patch))[0]
@@ -117,7 +118,7 @@ def bee(task: Task, params: BeeParams) -> list[Attribution]:
 
 
 class _Search:
-    """The trials of all items of a task, one a time for all items together."""
+    """The trials of all items of a task; each trial runs for all items together."""
 
     def __init__(self, task: Task, params: BeeParams) -> None:
         self.task, self.params = task, params
@@ -128,11 +129,11 @@ class _Search:
             self.points = as_float64(task.model.points(batch, params.place))
         self.posteriors = [{arm: np.ones(2) for arm in DISTRIBUTIONS} for _ in task.items]
         self.measured: list[dict[bytes, float]] = [{} for _ in task.items]
-        """m of the inputs with features removed, by the mask."""
+        """For each item, m of the inputs with features removed, by mask."""
         self.paths: list[Paths] = []
         self.names: list[list[str]] = [[] for _ in task.items]
         self.values: list[list[float]] = [[] for _ in task.items]
-        """The metric of each trial of each item; high is good whatever the metric."""
+        """For each item, the metric of each trial, negated if low is good."""
 
     def run(self, trial: int) -> None:
         """Try one baseline for each item."""
@@ -160,7 +161,7 @@ class _Search:
             self.values[i].append(value)
 
     def _draw(self, arms: Sequence[str], generators: Sequence[np.random.Generator]) -> torch.Tensor:
-        """The embeddings of a random baseline for each item."""
+        """Draw a random baseline for each item and return the embeddings."""
         model, points = self.task.model, self.points.copy()
         for i, (arm, generator) in enumerate(zip(arms, generators, strict=True)):
             encoded = self.task.items[i].encoded
@@ -171,7 +172,7 @@ class _Search:
             return model.embed_points(values, self.params.place)
 
     def _measure(self, items: Sequence[int], maps: Sequence[Float[np.ndarray, "_"]]) -> list[float]:
-        """The metric of a map of each of these items. An input with the same features removed is run once."""
+        """Return the metric of a map of each of these items. Inputs with the same features removed are run once."""
         if not items:
             return []
         task = Task(self.task.model, [self.task.items[i] for i in items])
@@ -189,13 +190,13 @@ class _Search:
         ]
 
     def _best(self, i: int) -> int:
-        """The trial of item i with the best value; a zero map, which ranks nothing, only where there is no other."""
+        """Return the trial of item i with the best value; a zero map, which ranks nothing, only if no other exists."""
         finite = [trial for trial, value in enumerate(self.values[i]) if np.isfinite(value)]
         trials = [trial for trial in finite if self.paths[trial].scores(i).any()] or finite or [0]
         return trials[first_best([self.values[i][trial] for trial in trials])]
 
     def attribution(self, i: int) -> Attribution:
-        """The best map of item i, complete."""
+        """Return the best map of item i, refined until it is complete."""
         refined: set[int] = set()
         while (best := self._best(i)) not in refined:
             paths = self.paths[best]
@@ -228,7 +229,7 @@ def draw_baseline(
     arm: str, params: BeeParams, model: AnyClassifier, encoded: EncodedInput, points: Points,
     generator: np.random.Generator,
 ) -> Points:  # fmt: skip
-    """A baseline from a distribution; noise has the range, or the mean and deviation, of the input's own values."""
+    """Draw a baseline from a distribution; noise has the range, or the mean and deviation, of the input's values."""
     if arm == "constant":
         return params.draw_constant(model, points, generator)
     if arm == "smoothed":
@@ -241,13 +242,13 @@ def draw_baseline(
 
 
 def sample_arm(posteriors: dict[str, Float[np.ndarray, "2"]], generator: np.random.Generator) -> str:
-    """Thompson sampling: the arm whose draw from its Beta posterior (wins, losses) is the highest."""
+    """Return the arm with the highest draw from its Beta posterior of wins and losses (Thompson sampling)."""
     draws = {arm: generator.beta(*counts) for arm, counts in posteriors.items()}
     return max(draws, key=lambda arm: draws[arm])
 
 
 def reward(value: float, earlier: Sequence[float], generator: np.random.Generator) -> Float[np.ndarray, "2"]:
-    """A win (1, 0) with a probability of the share of earlier values below `value`, equal ones half, else (0, 1)."""
+    """Draw a win (1, 0) with the share of earlier values below `value`, ties counting half, else a loss (0, 1)."""
     gaps = value - np.array(earlier)
     share = float(np.mean(np.where(np.abs(gaps) < TIE, 0.5, gaps > 0))) if len(gaps) else 0.5
     won = generator.random() < share
@@ -255,31 +256,31 @@ def reward(value: float, earlier: Sequence[float], generator: np.random.Generato
 
 
 def first_best(values: Sequence[float]) -> int:
-    """The first place whose value ties with the highest."""
+    """Return the index of the first value that ties with the highest."""
     return int(np.argmax(np.array(values) > max(values) - TIE))
 
 
 def metric_masks(metric: str, item: TaskItem, scores: Float[np.ndarray, "seq"]) -> Bool[np.ndarray, "row feature"]:
-    """The features that stay along the curve of the metric, a row for each of `metric_percents`."""
+    """Return the features that remain along the curve of the metric, one row for each of `metric_percents`."""
     order = rank_features(scores[item.encoded.features], (item.seed, *item.encoded.ids.tolist()))
     fewer = masks_without_top(order, [count_of_percent(percent, len(order)) for percent in metric_percents(metric)])
     return fewer if _deletes(metric) else ~fewer
 
 
 def metric_percents(metric: str) -> tuple[int, ...]:
-    """The shares of features along the curve that the metric is of."""
+    """Return the percentages of features along the curve of the metric."""
     return PERCENTS if METRICS[metric].by_percent else (0, *SHARES, 100)
 
 
 def metric_value(metric: str, masks: Bool[np.ndarray, "row feature"], values: Sequence[float]) -> float:
-    """The metric of the curve with these values of m, negative where low is good."""
+    """Return the metric of the curve with these values of m, negated if low is good."""
     curve = RemovalCurve(
         "bee", np.array(values), tuple((~masks).sum(1).tolist()), percents=metric_percents(metric),
         way="deletion" if _deletes(metric) else "insertion",
     )  # fmt: skip
     if METRICS[metric].by_percent:
         return _sign(metric) * curve.area
-    both = Faithfulness(deletion=curve, insertion=curve)  # either metric reads only the curve that it is of
+    both = Faithfulness(deletion=curve, insertion=curve)  # each metric reads only its own curve
     return _sign(metric) * (both.comprehensiveness() if metric == "comprehensiveness" else both.sufficiency())
 
 

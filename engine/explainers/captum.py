@@ -1,10 +1,10 @@
 """Methods of Captum (Kokhlikyan et al., 2020) on the models of this project, for texts and pictures.
 
-Captum sees a module that maps embeddings and the number of each row to logits, or a function of removal masks, so its
-methods get the batches, removal operators, memory limits and cancellation of all others. Its rules act on activations
-that are modules of PyTorch (ReLU, Tanh, Softmax); transformers compute GELU, LayerNorm and the softmax of attention
-otherwise, and there they are plain gradients: checks and notes say so. Captum's LRP is left out: it refuses a module
-without a rule, and every family here has some (LayerNorm, GELU), for which `attn_lrp` has rules.
+Captum is given a module that maps embeddings and row indices to logits, or a function of removal masks, so its methods
+use the same batches, removal operators, memory limits and cancellation as all others. Its rules act on activations that
+are PyTorch modules (ReLU, Tanh, Softmax). Transformers compute GELU, LayerNorm and the softmax of attention in other
+ways, for which the rules reduce to plain gradients; checks and notes say so. Captum's LRP is left out: it refuses
+modules without a rule, and every family here has some (LayerNorm, GELU). `attn_lrp` has rules for them.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class ShapleySamplingParams(RemovalParams):
 
 @dataclass(frozen=True)
 class PatchShapleySamplingParams(SegmentParams, ShapleySamplingParams):
-    """Orders of superpixels or patches."""
+    """Parameters for pictures, whose features are superpixels or patches."""
 
 
 def _captum(
     id: str, title: str, source: str, axes: tuple[str, str], caution: str,
     params: Sequence[type] = (NoParams, NoParams), signed: bool = True,
 ) -> Callable[[Any], Any]:  # fmt: skip
-    """Register a method of Captum for texts and pictures. `axes`: removal and summary; `params`: one a kind."""
+    """Register a method of Captum for texts and pictures. `axes`: removal and summary; `params`: one class per kind."""
     perturbing = issubclass(params[0], RemovalParams)
     return register(
         id,
@@ -88,7 +88,7 @@ def deep_lift_shap(task: Task, params: object) -> list[Attribution]:
 
 
 def _deep_lift(task: Task, names: Sequence[str]) -> list[Attribution]:
-    """DeepLift of every item from every baseline, then each item's mean, as Captum's DeepLiftShap takes it."""
+    """Compute DeepLift from every baseline and return each item's mean, as Captum's DeepLiftShap does."""
     starts = [path_endpoints(task, name)[0] for name in names]
     pairs = [(item, start[i]) for i, item in enumerate(task.items) for start in starts]
 
@@ -133,7 +133,7 @@ def gradient_shap(task: Task, params: GradientShapParams) -> list[Attribution]:
 
 
 def _complete(scores: torch.Tensor, delta: torch.Tensor, evaluations: int) -> Attribution:
-    """Sums over embedding dimensions, with the gap between their total and the change of the logit."""
+    """Sum over embedding dimensions, and check the gap between the total and the change of the logit."""
     values = as_float64(scores.double().sum(-1))
     gap = abs(float(delta)) / max(abs(float(values.sum()) - float(delta)), 1e-3)
     check = Check("completeness gap", gap, GAP_LIMIT)
@@ -211,7 +211,7 @@ def _ablate(task: Task, item: TaskItem, params: RemovalParams, method: Any, **op
 
 
 def _classifier(part: Task) -> tuple[Any, dict[str, Any]]:
-    """The classifier as Captum takes it, from embeddings and the number of each row to logits; and its arguments."""
+    """Return a module for Captum, from embeddings and row indices to logits, and the arguments of its methods."""
 
     class Logits(torch.nn.Module):
         def __init__(self) -> None:
@@ -219,7 +219,7 @@ def _classifier(part: Task) -> tuple[Any, dict[str, Any]]:
             self.module = part.model.module
 
         def forward(self, points: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
-            # Captum's noise makes points of half precision single ones.
+            # Captum's noise promotes points from half to single precision.
             return part.model.logits(part.batch(rows.tolist()), points.to(part.model.dtype))
 
     targets = torch.tensor(part.targets, device=part.model.device)
@@ -227,7 +227,7 @@ def _classifier(part: Task) -> tuple[Any, dict[str, Any]]:
 
 
 def _in_chunks(compute: Callable[[slice], list[Any]], count: int, size: int) -> list[Any]:
-    """All results, without Captum's warnings of the hooks that it sets and takes away."""
+    """Compute all results in chunks, silencing Captum's warnings about the hooks that it sets and removes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return [result for chunk in in_chunks(compute, count, size) for result in chunk]
@@ -235,7 +235,7 @@ def _in_chunks(compute: Callable[[slice], list[Any]], count: int, size: int) -> 
 
 @contextlib.contextmanager
 def _seeded(item: TaskItem) -> Iterator[None]:
-    """Captum draws from the global generators: they stand at the item's seed inside, and where they stood after."""
+    """Seed the global generators, from which Captum draws, by the item in the block; restore them afterwards."""
     seed, state = int(item.generator().integers(2**31)), np.random.get_state()
     with torch.random.fork_rng():
         torch.manual_seed(seed)

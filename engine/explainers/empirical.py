@@ -1,4 +1,4 @@
-"""Empirical explainers: maps of a costly method as a small trained model predicts them."""
+"""Empirical explainers: a small trained model predicts the maps of a costly method."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.task import Attribution, Task
 if TYPE_CHECKING:
     from engine.empirical import explainer as trained_explainers
     from engine.empirical import features
-else:  # they import the explainers
+else:  # these modules import the explainers
     trained_explainers = LazyModule("engine.empirical.explainer")
     features = LazyModule("engine.empirical.features")
 
@@ -27,7 +27,7 @@ class EmpiricalParams:
 
 
 def resolve_trained(params: EmpiricalParams, model: str) -> EmpiricalParams:
-    """The trained explainer meant on that model, by its name and its content. Errors: there is none for it."""
+    """Resolve `of` to the name and content of a trained explainer of the model. Errors: there is none."""
     return replace(params, of=trained_explainers.find_explainer(params.of, model).reference)
 
 

@@ -24,15 +24,15 @@ _BHATT = "Bhatt, Weller and Moura (2020), Evaluating and aggregating feature-bas
 _CAUTION = "A mean hides disagreement: check the members before trusting it."
 _MEMBER = "that of each member"
 STRIDES = 20
-"""Moves that lead a score from one map to another."""
+"""Number of steps that lead a score from one map to another."""
 ANTECEDENTS = 0x0A7A0A7A
-"""The seed of the neighbors of a text, apart from those that users choose."""
+"""Seed of a text's neighbors, separate from the seeds that users choose."""
 ROUNDING = 1e-9
-"""Entropies, in nats, that are closer are equal."""
+"""Difference in nats below which entropies count as equal."""
 
 Map = Float[np.ndarray, "seq"]
 Combine = Callable[[list[Map]], tuple[Map, Check | None]]
-"""Makes one map of those of the members, with its check if it has one."""
+"""Combines the maps of the members into one, with its check if it has one."""
 
 
 @register(
@@ -112,7 +112,7 @@ def least_complex(task: Task, params: object) -> list[Attribution]:
 
 
 def aggregate_by_walks(maps: list[Map]) -> tuple[Map, Check | None]:
-    """The least complex end of the walks between each map and their mean, with the check that it is."""
+    """Return the least complex end of the walks between each map and their mean, with a check of its complexity."""
     mean = np.mean(maps, axis=0)
     walks = [walk_down(one, mean) for one in maps]
     walks += [walk_down(mean, one) for one in maps] if mean.any() else []
@@ -123,7 +123,7 @@ def aggregate_by_walks(maps: list[Map]) -> tuple[Map, Check | None]:
 
 
 def walk_down(start: Map, end: Map) -> Map:
-    """Move scores toward `end`, one at a time by 1 / `STRIDES` of its way, as long as the entropy falls."""
+    """Move scores toward `end`, one at a time by 1 / `STRIDES` of the distance, as long as the entropy falls."""
     here, stride = start.copy(), (end - start) / STRIDES
     left = np.where(stride != 0, STRIDES, 0)
     total, product = float(np.abs(here).sum()), float(sum(map(_x_log_x, here)))
@@ -146,7 +146,7 @@ def _x_log_x(x: float) -> float:
 
 
 def _entropy(total: float, product: float) -> float:
-    """The entropy of `|a| / total` from the sums of `|a|` and of `|a| log |a|`."""
+    """Return the entropy of `|a| / total` from the sums of `|a|` and of `|a| log |a|`."""
     return math.log(total) - product / total
 
 
@@ -194,14 +194,14 @@ def least_sensitive(task: Task, params: LeastSensitiveParams) -> list[Attributio
 
 
 def fixed_neighbors(model: AnyClassifier, encoded: EncodedText, count: int) -> list[EncodedInput]:
-    """Points around the word embeddings of a text, also of one whose embeddings are moved."""
+    """Return points around the word embeddings of a text; if the text is itself perturbed, around the original ones."""
     width = cast(TextClassifier, model).embedding.embedding_dim
     place = moved(encoded, np.zeros((len(encoded), width), dtype=np.float32))
     return [move(model, place, number, RADII[model.kind], ANTECEDENTS) for number in range(count)]
 
 
 def weighted_mean(attributions: Sequence[Attribution], weights: Sequence[float]) -> Attribution:
-    """The mean of additive maps; its additivity gap is at most the mean of theirs."""
+    """Return the weighted mean of additive maps; its additivity gap is at most the mean of theirs."""
     shares = np.array(weights) / sum(weights)
     gap = sum(share * a.check.value for share, a in zip(shares, attributions, strict=True) if a.check is not None)
     return Attribution(
@@ -213,7 +213,10 @@ def weighted_mean(attributions: Sequence[Attribution], weights: Sequence[float])
 
 
 def normalize(scores: Float[np.ndarray, "seq"], item: TaskItem) -> Float[np.ndarray, "seq"] | None:
-    """Scores of the features divided by their sum of absolute values (a signed sum, the thesis's, can be zero)."""
+    """Divide the features' scores by their sum of absolute values, or return None if it is zero.
+
+    The thesis divides by the signed sum, which can be zero.
+    """
     features = item.encoded.features
     total = np.abs(scores[features]).sum()
     if total == 0:

@@ -23,7 +23,7 @@ from engine.removal_operators import BASELINES, PATCH_BASELINES
 from engine.task import Attribution, Task, TaskItem
 
 FeatureReduction = Callable[["torch.Tensor", "torch.Tensor"], "torch.Tensor"]
-"""Points and gradients, both `[row seq width]`, to scores `[row seq]`."""
+"""Maps points and gradients, both `[row seq width]`, to scores `[row seq]`."""
 
 PLACES = ("pixels", EMBEDDING)
 _PLACE_HELP = "Where the gradient is taken: at the pixels, and then over the patch, or at the patch embedding"
@@ -34,11 +34,11 @@ _SIMONYAN = "Simonyan, Vedaldi and Zisserman (2014), Deep inside convolutional n
 
 @dataclass(frozen=True)
 class GradientParams(QuantityParams):
-    """Parameters of a gradient at the embeddings. What is no field is fixed."""
+    """Parameters of a gradient at the embeddings. Attributes that are not fields are fixed."""
 
     place = EMBEDDING
     alternative = "Use gradient_l2 or gradient_x_input."
-    """Advice where the sum over embedding dimensions says nothing."""
+    """Advice if the sum over embedding dimensions is uninformative."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def gradient(task: Task, params: GradientParams) -> list[Attribution]:
 
 
 def replace_rounding_noise(task: Task, sums: list[Attribution], params: GradientParams) -> list[Attribution]:
-    """The sums over embedding dimensions; zero maps with a note where they are only rounding noise."""
+    """Return the sums over embedding dimensions, or zero maps with a note if they are only rounding noise."""
     if params.place != EMBEDDING or not ignores_constant_shift(task.model, task.batch([0])):
         return sums
     note = (
@@ -92,9 +92,9 @@ def replace_rounding_noise(task: Task, sums: list[Attribution], params: Gradient
 
 
 def ignores_constant_shift(model: AnyClassifier, batch: Any) -> bool:
-    """Whether adding 1 to every embedding dimension leaves the logits as they are (BERT and GPT-2, not T5).
+    """Whether adding 1 to every embedding dimension leaves the logits unchanged (BERT and GPT-2, not T5). Memoized.
 
-    Measured against adding +1 and -1 in turn, so that it does not depend on the size of the logits.
+    Measured relative to adding +1 and -1 alternately, so that it does not depend on the size of the logits.
     """
     if "ignores_constant_shift" not in model.memo:
         with torch.inference_mode():
@@ -200,19 +200,19 @@ def smoothgrad(task: Task, params: SmoothGradParams) -> list[Attribution]:
 
 
 def noisy_gradients(task: Task, params: SmoothGradParams) -> list[Float[torch.Tensor, "_ width"]]:
-    """Mean gradient, an item each, over copies with Gaussian noise; `noise` is a share of the range of the values."""
+    """Return each item's mean gradient over copies with Gaussian noise; `noise` is a share of the values' range."""
     samples, place = params.n_samples, params.place
     ranges = [
         float(x.max() - x.min()) for x in (task.model.points(task.batch([i]), place) for i in range(len(task.items)))
     ]
     index = np.repeat(np.arange(len(task.items)), samples)
-    # Noise is drawn for an input and a seed.
+    # Noise depends only on the input and the seed.
     alike = [own for group in task.shared_passes(prefixes=False) for own in _by_seed(task, group)]
     passes = [[item * samples + sample for item in own] for own in alike for sample in range(samples)]
 
     def add_noise(rows: np.ndarray, batch: Any) -> torch.Tensor:
         points = task.model.points(batch, place)
-        noise = np.zeros(points.shape)  # of all rows, so that a GPU is sent it at once
+        noise = np.zeros(points.shape)  # of all rows, to send it to a GPU in one transfer
         for row, at in enumerate(rows.tolist()):
             draw = _draw_noise(task.items[index[at]], at % samples, points.shape[-1])
             noise[row, : len(draw)] = draw * (params.noise * ranges[index[at]])
@@ -229,7 +229,7 @@ def _by_seed(task: Task, items: list[int]) -> list[list[int]]:
 
 
 def _draw_noise(item: TaskItem, sample: int, width: int) -> Float[np.ndarray, "seq d_model"]:
-    """One draw, made when it is needed: all of them together would fill the memory."""
+    """Draw the noise of one sample when it is needed, as all samples together would fill the memory."""
     draw = item.generator(sample).standard_normal((len(item.encoded), width))
     draw[item.encoded.special] = 0
     return draw
@@ -244,9 +244,9 @@ def mean_gradients(
     place: str = EMBEDDING,
     passes: list[list[int]] | None = None,
 ) -> list[Float[torch.Tensor, "_ width"]]:
-    """Weighted sums, an item each, of the gradients of its rows; summed in double precision on the device.
+    """Return each item's weighted sum of the gradients of its rows, in double precision on the device (MPS: single).
 
-    `index` rises: the rows of an item are neighbors. `passes`: as of `Task.gradients`.
+    `index`: the item of each row, ascending. `passes`: as in `Task.gradients`.
     """
     width = task.model.points(task.batch([0]), place).shape[-1]
     wide = torch.float64 if task.model.device.type != "mps" else torch.float32
@@ -260,7 +260,7 @@ def mean_gradients(
             own = slice(*np.searchsorted(owners, [item, item + 1]).tolist())
             part = gradient[own, : len(total[item])].to(wide)
             parts.append((item, torch.tensordot(own_weight[own], part, dims=1)))
-        # All or nothing: had memory run out after some were added, the retry would add them twice.
+        # All or nothing: if memory ran out after some were added, the retry would add them twice.
         for item, part in parts:
             total[item].add_(part)
 
@@ -271,9 +271,9 @@ def mean_gradients(
 def input_gradients(
     task: Task, reduce: FeatureReduction, quantity: str = LOGIT, place: str = EMBEDDING
 ) -> list[Attribution]:
-    """The gradient at the input itself: a pass forward and back of all examples together.
+    """Return scores from the gradient at the input, in one forward and one backward pass of all examples together.
 
-    Prompts that begin another one, as those before each token of a generated text do, share its pass forward.
+    Prompts that are prefixes of another one, as those before each token of a generated text, share its forward pass.
     """
     scores: dict[int, Float[np.ndarray, "seq"]] = {}
     read: list[tuple[np.ndarray, torch.Tensor]] = []
@@ -284,10 +284,10 @@ def input_gradients(
 
     def store(items: np.ndarray, gradient: torch.Tensor) -> None:
         [(first, own)] = read
-        if len(items) > len(first):  # several share a pass
+        if len(items) > len(first):  # several items share a pass
             own = task.model.points(task.batch(items), place)
         width = own.shape[1]
-        values = as_float64(reduce(own.double(), gradient[:, :width].double()))  # of all, so that a GPU waits once
+        values = as_float64(reduce(own.double(), gradient[:, :width].double()))  # one transfer from a GPU
         scores.update({item: row[: len(task.examples[item])] for item, row in zip(items.tolist(), values, strict=True)})
 
     task.gradients(np.arange(len(task.items)), points, store, quantity, place, task.shared_passes())
@@ -317,7 +317,7 @@ class IntegratedGradientsParams(BaselineParams, QuantityParams):
 
 @dataclass(frozen=True)
 class PatchIntegratedGradientsParams(PatchBaselineParams, IntegratedGradientsParams):
-    """Parameters of a path on patches."""
+    """Parameters for pictures, whose baseline is one of patches."""
 
 
 @register(
@@ -396,13 +396,13 @@ def grad_cam(task: Task, params: GradCamParams) -> list[Attribution]:
 
 
 def positive_part(scores: Float[np.ndarray, "seq"]) -> Attribution:
-    """The positive scores; a note where there are none, but negative ones."""
+    """Return the positive scores, with a note if there are only negative ones."""
     nothing = scores.any() and not (scores > 0).any()
     return Attribution(np.maximum(scores, 0), 1, notes=(ONLY_NEGATIVE,) if nothing else ())
 
 
 def _weighted_activations(task: Task) -> list[Float[np.ndarray, "seq"]]:
-    model: Any = task.model  # of pictures: the only kind that this method serves
+    model: Any = task.model  # an image model: the method serves no other kind
     read: list[torch.Tensor] = []
     batch = task.batch()
     points = model.embed(batch).detach().requires_grad_()

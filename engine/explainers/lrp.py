@@ -1,4 +1,4 @@
-"""Layer-wise relevance propagation: relevance handed back from the logit to the embeddings, layer by layer."""
+"""Layer-wise relevance propagation: relevance is propagated from the logit back to the embeddings, layer by layer."""
 
 from __future__ import annotations
 
@@ -43,9 +43,11 @@ def attn_lrp(task: Task, params: object) -> list[Attribution]:
 
 
 def _relevances(task: Task, turns: Int[np.ndarray, "turn pass"]) -> dict[int, Attribution]:
-    """Attributions of the items of some passes. The items of a column share a pass forward, and all go back together:
-    handing relevance back is linear."""
-    from engine.models.lrp import lrp_parts, lrp_rules  # its classes need torch, which the list of methods does without
+    """Return the attributions of the items of some passes.
+
+    The items of a column share a forward pass, and all share a backward pass, as propagating relevance is linear.
+    """
+    from engine.models.lrp import lrp_parts, lrp_rules  # imports torch, which listing the methods must not need
 
     model, batch = task.model, task.batch(turns[0])
     point = model.embed(batch).detach().requires_grad_()
@@ -76,7 +78,7 @@ def _relevances(task: Task, turns: Int[np.ndarray, "turn pass"]) -> dict[int, At
 
 
 def _attribution(relevance: dict[str, Any], length: int, dtype: torch.dtype) -> Attribution:
-    """`relevance`: the logit, that of the token at each position, and the sums of what has no token."""
+    """Return one attribution. `relevance`: the logit, the relevance of each position, and the sums without a token."""
     scores = relevance["tokens"][:length]
     parts = {name: float(values) for name, values in (relevance | {"tokens": scores.sum()}).items()}
     tokens, rest = parts["tokens"], [values for name, values in parts.items() if name not in ("logit", "tokens")]
@@ -87,6 +89,6 @@ def _attribution(relevance: dict[str, Any], length: int, dtype: torch.dtype) -> 
 
 
 def conservation_limit(dtype: torch.dtype) -> float:
-    """Tolerance of the sum of the parts against the logit in that precision."""
-    # Each of a few dozen layers rounds once on the way there and once on the way back.
+    """Return the tolerance of the conservation check in this precision."""
+    # Each of a few dozen layers rounds once in the forward and once in the backward pass.
     return max(1e-3, 32 * torch.finfo(dtype).eps)

@@ -1,6 +1,6 @@
 """Integrals of the gradient along the straight path from a baseline to the input.
 
-Two ways: a quadrature rule with a fixed number of nodes, or a path that is divided as far as needed.
+Two methods: a quadrature rule with a fixed number of nodes, or adaptive quadrature, which divides the path as needed.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from engine.task import Attribution, Task
 QUADRATURES = ("clenshaw_curtis", "gauss_legendre", "trapezoid", "riemann")
 GAP_LIMIT = 0.01
 ERROR_LIMIT = 0.01
-"""The largest estimated error of a score, relative to the largest score, at which the scores are right."""
+"""Limit of the estimated error of a score, relative to the largest score."""
 FIRST_PARTS = 8
 MAX_PARTS = 256
-"""Of a path that is divided as far as needed; each part has four evaluations and shares its ends."""
+"""Maximum number of parts of an adaptively divided path; each part has four evaluations and shares its ends."""
 BOOLE = np.array([7, 32, 12, 32, 7]) / 90
 SIMPSON = np.array([1, 0, 4, 0, 1]) / 6
 """Weights of two rules on the same five nodes, the ends of a part and its quarters."""
 HALVED = 0.7
-"""The share of all error that the parts to be halved hold at least."""
+"""Minimum share of the total error in the parts that are halved next."""
 
 
 def quadrature_nodes(rule: str, n: int) -> tuple[Float[np.ndarray, "n"], Float[np.ndarray, "n"]]:
-    """Positions in [0, 1] and weights (sum 1) of `n` evaluations.
+    """Return positions in [0, 1] and weights (sum 1) of `n` evaluations.
 
     `riemann` is the right sum. Source of `clenshaw_curtis`: Trefethen (2008), section 2; Waldvogel (2006).
     """
@@ -61,7 +61,7 @@ def quadrature_nodes(rule: str, n: int) -> tuple[Float[np.ndarray, "n"], Float[n
 
 
 class Paths:
-    """The straight path of each item with all evaluations along it: nothing is evaluated twice."""
+    """The straight path of each item, with all evaluations along it; no point is evaluated twice."""
 
     def __init__(
         self,
@@ -76,11 +76,11 @@ class Paths:
         self._values: list[dict[float, float]] = [{} for _ in task.items]
         self._scores: list[np.ndarray | None] = [None] * len(task.items)
         self._paths = self._shared_paths()
-        """The number of each item's path; items of one number share passes."""
+        """Number of each item's path; items with the same number share passes."""
         self._checks: list[Check | None] = [None] * len(task.items)
 
     def _shared_paths(self) -> dict[int, int]:
-        """Items that read the same input, or begin it, and whose baselines are the same there."""
+        """Number the paths: items share one if their inputs are equal or a prefix, with equal baselines there."""
         numbers: dict[int, int] = {}
         for group in self.task.shared_passes():
             first = self.start[group[0]]
@@ -91,7 +91,7 @@ class Paths:
         return numbers
 
     def integrate(self, items: np.ndarray, rule: str, steps: int) -> None:
-        """Scores and gaps of `items` by that number of nodes."""
+        """Compute the scores and completeness gaps of `items` by a rule with `steps` nodes."""
         alphas, weights = quadrature_nodes(rule, steps)
         self._evaluate({i: [0.0, *alphas.tolist()] for i in items.tolist()})
         for i in items.tolist():
@@ -99,11 +99,12 @@ class Paths:
             self._checks[i] = self._gap(i)
 
     def divide(self, items: np.ndarray) -> None:
-        """Scores of `items` by Boole's rule on parts of the path, halved where they err most, until they are right.
+        """Compute the scores of `items` by Boole's rule on parts of the path, halving the worst until all checks pass.
 
-        The error of a part: the largest difference of a score from Simpson's rule on the same nodes, or that of the sum
-        of scores from the change of f along the part, which is known. Halves keep the evaluations of the whole.
-        Source: adaptive quadrature, Gander and Gautschi (2000).
+        The error of a part is the larger of two: the largest difference of a score from Simpson's rule on the same
+        nodes, and the difference of the sum of scores from the known change of f along the part. Halves reuse the
+        evaluations of the whole part. Items stop at `MAX_PARTS`. Source: adaptive quadrature, Gander and Gautschi
+        (2000).
         """
         edges = {i: np.linspace(0, 1, FIRST_PARTS + 1) for i in items.tolist()}
         while edges:
@@ -111,7 +112,7 @@ class Paths:
             edges = {i: more for i, own in edges.items() if (more := self._halve(i, own)) is not None}
 
     def _halve(self, i: int, edges: Float[np.ndarray, "edge"]) -> np.ndarray | None:
-        """Update item i; its edges with the worst parts halved, or None where it is right or at its limit."""
+        """Update item i; return its edges with the worst parts halved, or None if it is accurate or at its limit."""
         widths, parts = np.diff(edges), len(edges) - 1
         shares = self._shares_at(i, part_nodes(edges).ravel()).reshape(parts, len(BOOLE), -1)
         scores, rough = (np.einsum("n,pns,p->ps", rule, shares, widths) for rule in (BOOLE, SIMPSON))
@@ -134,7 +135,7 @@ class Paths:
         return Check("completeness gap", float(abs(self.scores(i).sum() - change) / _at_least(change)), GAP_LIMIT)
 
     def _change(self, i: int) -> float:
-        """The change of f along the path."""
+        """Return the change of f along the path."""
         item = self.task.items[i]
         ends = item.prediction.logits if self.quantity == LOGIT else item.prediction.probabilities
         return float(ends[item.target]) - self._values[i][0.0]
@@ -143,20 +144,20 @@ class Paths:
         return np.stack([self._shares[i][alpha] for alpha in alphas.tolist()])
 
     def scores(self, i: int) -> Float[np.ndarray, "seq"]:
-        """The scores of item i by its last nodes."""
+        """Return the scores of item i from its latest nodes."""
         scores = self._scores[i]
         assert scores is not None, "integrate first"
         return scores
 
     def evaluations(self, i: int) -> int:
-        """The number of model evaluations along the path of item i."""
+        """Return the number of model evaluations along the path of item i."""
         return len(self._shares[i])
 
     def _evaluate(self, places: Mapping[int, Sequence[float]]) -> None:
-        """Gradients and values of items at places on their paths that have none yet."""
+        """Compute gradients and values at places on the items' paths that have not been evaluated yet."""
         new = [(i, at) for i, own in places.items() for at in sorted(set(own) - self._shares[i].keys())]
         index = np.array([i for i, _ in new])
-        # Half precision holds three digits: the place on the path keeps more.
+        # Half precision holds three digits, so the place on the path has at least single precision.
         precise = torch.promote_types(self.task.model.dtype, torch.float32)
         place = torch.tensor([alpha for _, alpha in new], dtype=precise, device=self.start.device)
         shared: dict[tuple[int, float], list[int]] = {}
@@ -179,7 +180,7 @@ class Paths:
             self._values[i][alpha] = value
 
     def attribution(self, i: int) -> Attribution:
-        """Scores, check and cost of item i."""
+        """Return the scores, check and cost of item i."""
         check = self._checks[i]
         assert check is not None, "integrate first"
         return Attribution(self.scores(i), self.evaluations(i), check, tuple(self._notes(check)))
@@ -197,19 +198,19 @@ class Paths:
 
 
 def _at_least(change: float) -> float:
-    """What a gap is relative to."""
+    """Return the change that a gap is relative to, at least 0.001."""
     return max(abs(change), 1e-3)
 
 
 def part_nodes(edges: Float[np.ndarray, "edge"]) -> Float[np.ndarray, "part node"]:
-    """The ends and quarters of each part. Edges are halves of halves, so that neighbors agree bit for bit."""
+    """Return the ends and quarters of each part. Edges come from repeated halving, so neighbors agree bit for bit."""
     return edges[:-1, None] + np.diff(edges)[:, None] * np.arange(len(BOOLE)) / (len(BOOLE) - 1)
 
 
 def path_endpoints(
     task: Task, baseline: str
 ) -> tuple[Float[torch.Tensor, "item seq d_model"], Float[torch.Tensor, "item seq d_model"]]:
-    """Embeddings of each item's baseline and input; they agree at special tokens and padding."""
+    """Return the embeddings of each item's baseline and input; they agree at special tokens and padding."""
     batch = task.batch()
     keep = torch.ones(batch.visible.shape, dtype=torch.bool)
     for row, example in enumerate(task.examples):

@@ -1,7 +1,7 @@
-"""Methods that remove features and watch the probability m: occlusion, LIME and Shapley values.
+"""Methods that remove features and measure the probability m: occlusion, LIME and Shapley values.
 
-Words of a text are removed one by one; of a picture patches, or superpixels that are made of whole patches. Parameters
-say how: `removal` names the operator, `groups` what is removed together.
+In texts, single tokens are removed; in pictures, patches, or superpixels that consist of whole patches. The parameters
+define how: `removal` names the operator, `groups` returns the features that are removed together.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class RemovalParams:
     removal: str = option("mask", "How features are removed", choices=OPERATORS)
 
     def groups(self, example: EncodedInput) -> FeatureGroups:
-        """The features that are removed together."""
+        """Return the groups of features that are removed together."""
         return singletons(len(example.features))
 
     @property
@@ -54,7 +54,7 @@ class RemovalParams:
         return "text's tokens"
 
     def check_exact(self, groups: Sequence[FeatureGroups]) -> None:
-        """Refuse more groups than all coalitions can be evaluated of; for texts the solver does."""
+        """Refuse groups whose coalitions are too many to evaluate all of them; for texts, the solver does."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class PatchRemovalParams(RemovalParams):
 
 @dataclass(frozen=True)
 class SegmentParams(PatchRemovalParams):
-    """Removal of the patches of a picture, one by one or a superpixel at a time."""
+    """Removal of the patches of a picture, one by one or by superpixel."""
 
     segments: str = option("patch", _SEGMENTS_HELP, choices=SEGMENTS)
     n_segments: int = option(24, _N_SEGMENTS_HELP, low=2, high=1000)
@@ -133,7 +133,7 @@ def occlusion(task: Task, params: OcclusionParams) -> list[Attribution]:
 
 
 def windows(shape: tuple[int, ...], width: int) -> Bool[np.ndarray, "window feature"]:
-    """Every window of `width` neighboring features along each axis (of all of them, where there are fewer).
+    """Return every window of `width` neighboring features along each axis; a shorter axis is a single window.
 
     The features of a text lie along one axis, the patches of a picture row by row in a grid.
     """
@@ -199,14 +199,14 @@ def lime(task: Task, params: LimeParams) -> list[Attribution]:
 
 
 def draw_samples(n: int, count: int, generator: np.random.Generator) -> Bool[np.ndarray, "sample feature"]:
-    """The whole input, then `count - 1` times the input with 1 to n of its n groups removed."""
+    """Draw masks: the whole input, then `count - 1` times the input with 1 to n of its n groups removed."""
     removed = generator.integers(1, n + 1, size=count - 1)
     ranks = generator.random((count - 1, n)).argsort(axis=1).argsort(axis=1)
     return np.vstack([np.ones((1, n), dtype=bool), ranks >= removed[:, None]])
 
 
 def proximity(keep: Bool[np.ndarray, "sample feature"], width: float) -> Float[np.ndarray, "sample"]:
-    """`sqrt(exp(-d²/w²))` with the cosine distance `d = 100 (1 - sqrt(kept/n))` to the whole input."""
+    """Return `sqrt(exp(-d²/w²))` with the cosine distance `d = 100 (1 - sqrt(kept/n))` to the whole input."""
     distance = 100 * (1 - np.sqrt(keep.mean(axis=1)))
     return np.sqrt(np.exp(-(distance**2) / width**2))
 
@@ -217,7 +217,7 @@ def weighted_ridge(
     weights: Float[np.ndarray, "sample"],
     penalty: float,
 ) -> Float[np.ndarray, "feature"]:
-    """Coefficients of `min sum w (y - b - Xa)² + penalty |a|²`; the intercept b is not penalized."""
+    """Return the coefficients of `min sum w (y - b - Xa)² + penalty |a|²`; the intercept b is not penalized."""
     total = weights.sum()
     x = keep - weights @ keep / total
     y = values - weights @ values / total
@@ -329,14 +329,14 @@ def _exact_values(task: Task, item: TaskItem, group: FeatureGroups, removal: str
 def additive(
     item: TaskItem, phi: Float[np.ndarray, "feature"], change: float, evaluations: int, notes: tuple[str, ...]
 ) -> Attribution:
-    """Shapley values with the check that they sum to the change of m."""
+    """Return Shapley values with a check that they sum to the change of m."""
     scores = at_features(item, phi)
     gap = abs(float(scores.sum()) - float(change))
     return Attribution(scores, evaluations, Check("additivity gap", gap, GAP_LIMIT), notes)
 
 
 def at_features(item: TaskItem, scores: Float[np.ndarray, "feature"]) -> Float[np.ndarray, "seq"]:
-    """Scores of the features at their positions; special tokens get 0."""
+    """Place the scores of the features at their positions; special tokens get 0."""
     spread = np.zeros(len(item.encoded))
     spread[item.encoded.features] = scores
     return spread

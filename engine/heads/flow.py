@@ -1,9 +1,9 @@
-"""Attention as a layered graph: how the prediction's share runs back through the layers to the input.
+"""Attention as a layered graph, which traces the prediction back through the layers to the input.
 
-A node is a position at a depth: depth 0 is the input, depth `l + 1` is what layer `l` makes. An edge of layer `l` runs
-from `source` at depth `l` to `target` at depth `l + 1`; its weight is the share of the target that comes from the
-source, so that the weights into a node sum to 1. The prediction reads the positions where the model pools. A flow is
-a share of the prediction: the flows of a layer sum to 1, and those at depth 0 are the rows of rollout that it reads.
+A node is a position at a depth: depth 0 is the input, depth `l + 1` is the output of layer `l`. An edge of layer `l`
+runs from `source` at depth `l` to `target` at depth `l + 1`; its weight is the share of the target that comes from the
+source, so the weights into a node sum to 1. The prediction reads the positions that the model pools. A flow is a share
+of the prediction: the flows of a layer sum to 1, and those at depth 0 are the rows of rollout that it reads.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from engine.heads.scores import Attention, PerHead
 
 FLOW_KINDS = ("rollout", "gradient")
 RESIDUAL = 0.5
-"""Half of a position passes a layer unchanged, as in Abnar and Zuidema (2020)."""
+"""Share of a position that passes a layer unchanged: one half, as in Abnar and Zuidema (2020)."""
 MAX_EDGES = 2_000
-"""More cannot be told apart in a drawing."""
+"""Maximum number of edges in a drawing; more cannot be distinguished."""
 
 Layers = Float[np.ndarray, "layer query key"]
 
 
 @dataclass(frozen=True, eq=False)
 class AttentionFlow:
-    """The whole graph."""
+    """The attention graph of a prediction."""
 
     kind: str
     weights: Layers
     """`[layer target source]`, rows sum to 1."""
     reads: Float[np.ndarray, "position"]
-    """The share of each position at the top in the prediction."""
+    """Share of each top position in the prediction."""
     nodes: Float[np.ndarray, "depth position"]
     """The flow through each node, from the input (depth 0) to the top."""
 
@@ -48,7 +48,7 @@ class AttentionFlow:
 
 @dataclass(frozen=True)
 class FlowEdge:
-    """One step of the flow."""
+    """An edge of the flow."""
 
     layer: int
     source: int
@@ -59,7 +59,7 @@ class FlowEdge:
 
 @dataclass(frozen=True)
 class PrunedFlow:
-    """The edges that passed the threshold, the largest flow first, and how much of the prediction they carry."""
+    """The edges that passed the threshold, largest flow first, and the share of the prediction that they carry."""
 
     edges: tuple[FlowEdge, ...]
     carried: float
@@ -70,20 +70,20 @@ class PrunedFlow:
 
 @dataclass(frozen=True)
 class FlowPath:
-    """The most important way from an input to the prediction."""
+    """The most important path from an input to the prediction."""
 
     positions: tuple[int, ...]
-    """From the input to the top, one a depth."""
+    """From the input to the top, one per depth."""
     share: float
-    """Share of the prediction that takes just this way: the product of its weights and of what is read at its end."""
+    """Share of the prediction along exactly this path: the product of its weights and of the share read at its end."""
 
 
 def attention_flow(
     reading: HeadReading, kind: str = FLOW_KINDS[0], residual: int | float = RESIDUAL, start_layer: int = 0
 ) -> AttentionFlow:
-    """The graph of a reading. `gradient` follows what speaks for the class, `rollout` all attention alike.
+    """Return the graph of a reading. `gradient` follows attention that speaks for the class, `rollout` all attention.
 
-    Layers below `start_layer` pass what they get unchanged, as those of the method `attention_rollout` do.
+    Layers below `start_layer` pass positions unchanged, as in the method `attention_rollout`.
     """
     if kind not in FLOW_KINDS:
         raise unknown("flow", kind, FLOW_KINDS)
@@ -99,15 +99,15 @@ def rollout_flow(
     start_layer: int = 0,
     scales: PerHead | None = None,
 ) -> AttentionFlow:
-    """Heads averaged, mixed with the residual stream: `(1 - residual) A + residual I` (Abnar and Zuidema, 2020)."""
+    """Return the flow of averaged heads with a residual: `(1 - residual) A + residual I` (Abnar and Zuidema, 2020)."""
     return flow_of_mean(mean_over_heads(attention, scales), reads, residual, start_layer)
 
 
 def mean_over_heads(attention: Attention, scales: PerHead | None = None) -> Layers:
-    """The mean over heads, 0 where a query may not attend.
+    """Return the mean over heads, 0 where a query may not attend.
 
-    Each head counts by its scale, `sum_h s_h A_h / sum_h s_h`: what is switched off writes nothing. A layer whose heads
-    are all off moves nothing. As the methods that read attention have it.
+    Heads are weighted by their scales, `sum_h s_h A_h / sum_h s_h`, as in the methods that read attention: a head that
+    is switched off writes nothing. A layer whose heads are all off is the identity.
     """
     factors = np.ones(attention.shape[:2]) if scales is None else scales
     layers = zip(attention, factors, strict=True)
@@ -117,29 +117,31 @@ def mean_over_heads(attention: Attention, scales: PerHead | None = None) -> Laye
 def flow_of_mean(
     mean: Layers, reads: Float[np.ndarray, "position"], residual: int | float = RESIDUAL, start_layer: int = 0
 ) -> AttentionFlow:
-    """The flow of rollout from the mean over heads."""
+    """Return the flow of rollout from the mean over heads."""
     if not 0 <= residual <= 1:
         raise not_allowed("residual", "from 0 to 1", residual)
     return _graph(FLOW_KINDS[0], (1 - residual) * mean + residual * np.eye(mean.shape[-1]), reads, start_layer)
 
 
 def gradient_flow(weighted: Layers, reads: Float[np.ndarray, "position"], start_layer: int = 0) -> AttentionFlow:
-    """`I + mean_h((dA * A)+)` (Chefer et al., 2021, eq. 5, 6), but each row divided by its sum.
+    """Return the flow of `I + mean_h((dA * A)+)` (Chefer et al., 2021, eq. 5, 6), with each row divided by its sum.
 
-    Theirs grows from layer to layer; ours stays a share of the prediction, so that steps of different layers compare.
+    Theirs grows from layer to layer; ours remains a share of the prediction, so that edges of different layers can be
+    compared.
     """
     return _graph(FLOW_KINDS[1], weighted.astype(np.float64) + np.eye(weighted.shape[-1]), reads, start_layer)
 
 
 def drop_layers_below(flow: AttentionFlow, start_layer: int) -> AttentionFlow:
-    """The flow from that layer on, without the layers below it, which pass what they get unchanged."""
+    """Return the flow from `start_layer` on, without the layers below it, which pass positions unchanged."""
     return dataclasses.replace(flow, weights=flow.weights[start_layer:], nodes=flow.nodes[start_layer:])
 
 
 def prune(flow: AttentionFlow, threshold: int | float, most: int = MAX_EDGES) -> PrunedFlow:
-    """Edges whose flow is at least `threshold`, as far as they hang together with the prediction.
+    """Return the edges whose flow is at least `threshold` and that are connected to the prediction.
 
-    From the top down, as Ferrando and Voita (2024) do: an edge is kept only if one that is kept leads on from it.
+    Edges are pruned from the top down, as in Ferrando and Voita (2024): an edge is kept only if a kept edge leads on
+    from it, or the prediction reads its target.
     """
     edges = flow.edges
     passing = _passing(flow, edges, threshold)
@@ -154,7 +156,7 @@ def prune(flow: AttentionFlow, threshold: int | float, most: int = MAX_EDGES) ->
 
 
 def finest_threshold(flow: AttentionFlow, thresholds: Sequence[float], most: int) -> float:
-    """The least threshold that keeps at most `most` edges, of those that keep any; else the largest that keeps one."""
+    """Return the smallest threshold that keeps 1 to `most` edges, or else the largest that keeps any."""
     edges, chosen = flow.edges, None
     for threshold in sorted(thresholds, reverse=True):
         count = int(_passing(flow, edges, threshold).sum())
@@ -168,15 +170,15 @@ Sources = Sequence[int] | np.ndarray | None
 
 
 class StrongestPaths:
-    """The most important way through each node of a flow, from anywhere in the input or from one of some positions.
+    """The most important path through each node of a flow, from anywhere in the input or from given `sources`.
 
-    From anywhere it is often the special token that the model reads, which stays where it is: ask for the features.
-    By dynamic programming from the input up and from the top down; of equals the first position. A share of 0 means
-    that no way leads there.
+    From anywhere, it is often the special token that the model reads, which stays in place, so pass the features.
+    Computed by dynamic programming from the input up and from the top down; ties go to the first position. A share of 0
+    means that no path exists.
     """
 
     shares: Float[np.ndarray, "depth position"]
-    """Share of the prediction that takes just the most important way through a node."""
+    """Share of the prediction along the most important path through each node."""
 
     def __init__(self, flow: AttentionFlow, sources: Sources = None) -> None:
         layers = _logs(flow.weights)
@@ -186,14 +188,14 @@ class StrongestPaths:
         self.shares = np.exp(np.stack(below) + np.stack(above[::-1]))
 
     def through(self, depth: int, position: int) -> FlowPath:
-        """The most important way through a position at a depth."""
+        """Return the most important path through a position at a depth."""
         before = _follow(self._came[:depth][::-1], position)[::-1]
         after = _follow(self._went[depth:], position)
         return FlowPath((*before, *after[1:]), float(self.shares[depth, position]))
 
 
 def _start_logs(n: int, sources: Sources) -> Float[np.ndarray, "position"]:
-    """The logarithm of 1 where a way may start, of 0 elsewhere."""
+    """Return the logarithm of 1 where a path may start, and of 0 elsewhere."""
     chosen = range(n) if sources is None else sources
     if not len(chosen) or not all(0 <= source < n for source in chosen):
         raise not_allowed("sources", f"at least one position from 0 to {n - 1}", list(chosen))
@@ -203,7 +205,7 @@ def _start_logs(n: int, sources: Sources) -> Float[np.ndarray, "position"]:
 def _best_sums(
     best: Float[np.ndarray, "position"], layers: Float[np.ndarray, "layer to from"]
 ) -> tuple[list[Float[np.ndarray, "position"]], list[Int[np.ndarray, "position"]]]:
-    """The best sum of logarithms at each depth, one layer after the other, and where each position had it from."""
+    """Return the best sum of logarithms at each depth, layer by layer, and the position that each came from."""
     bests, came = [best], []
     for layer in layers:
         ways = layer + bests[-1]
@@ -222,7 +224,7 @@ def _follow(steps: Sequence[Int[np.ndarray, "position"]], position: int) -> tupl
 def _graph(kind: str, raw: Layers, reads: Float[np.ndarray, "position"], start_layer: int) -> AttentionFlow:
     if not 0 <= start_layer < len(raw):
         raise not_allowed("start_layer", f"from 0 to {len(raw) - 1} for this model", start_layer)
-    weights = raw / raw.sum(-1, keepdims=True)  # attention was kept in half precision: its rows sum to almost 1
+    weights = raw / raw.sum(-1, keepdims=True)  # attention is stored in half precision: its rows sum to almost 1
     weights[:start_layer] = np.eye(raw.shape[-1])
     nodes = [reads.astype(np.float64)]
     for layer in reversed(weights):
@@ -235,9 +237,9 @@ def _mean_of_layer(
 ) -> Float[np.ndarray, "query key"]:
     if not scales.any():
         return np.eye(layer.shape[-1])
-    wide = layer.astype(np.float32)  # before it is added up: half precision is slow
+    wide = layer.astype(np.float32)  # before the sum: half precision is slow
     alike = bool((scales == scales[0]).all())
-    return wide.mean(0, dtype=np.float64) if alike else np.average(wide, 0, scales)  # which takes twice as long
+    return wide.mean(0, dtype=np.float64) if alike else np.average(wide, 0, scales)  # takes twice as long
 
 
 def _passing(flow: AttentionFlow, edges: Layers, threshold: int | float) -> Bool[np.ndarray, "layer query key"]:

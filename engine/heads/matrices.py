@@ -1,10 +1,10 @@
-"""Attention matrices for a browser: the positions that are shown, and all heads as few bytes.
+"""Attention matrices for a browser: selection of the positions to show, and a compact encoding of all heads.
 
-A selection may be one text's view of the other, with special tokens or without, so that a matrix need not be square.
-Values are quantized to a byte a cell, shrunk where that is needed, and the note says so. The form: `EXH1`, the length
-of a JSON header in 4 bytes (little end first), the header, the largest value of each head in 4-byte floats, then the
-cells, deflated (zlib). A cell is `level / 254` of its scale; 255 is where a query may not attend. Cells run over layer,
-head, query and key, the last fastest.
+A selection may be the attention from one text to the other, with or without special tokens, so a matrix need not be
+square. Values are quantized to one byte per cell; large matrices are shrunk, and the note says so. The format: `EXH1`,
+the length of a JSON header in 4 bytes (little-endian), the header, the scale of each head as 4-byte floats, then the
+cells, compressed by zlib. A cell is `level / 254` of its scale; 255 means that the query may not attend. Cells run over
+layer, head, query and key, the last fastest.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ LEVELS = 254
 MASKED = 255
 SCALES = ("own", "shared")
 SIDE = 256
-"""Cells a side at most: a thumbnail has fewer pixels, and one head is sent whole when a person looks closer."""
+"""Maximum number of cells per side: a thumbnail has fewer pixels, and a head that is enlarged is sent whole."""
 LIMIT = 5_000_000
-"""Bytes at most, whatever the attention."""
+"""Maximum number of bytes, whatever the attention."""
 _FAST = 1
 _PIECE = 1 << 20
-"""Bytes that are deflated at once, each on a core of its own."""
+"""Number of bytes per piece; pieces are compressed in parallel."""
 _INFINITE = 0x7C00
-"""Halves, read as whole numbers without their sign, rise as what they stand for; those above are NaN."""
+"""Infinity's bits in half precision. Without the sign, bits are ordered like the values; larger ones are NaN."""
 
 
 @dataclass(frozen=True)
 class MatrixSelection:
-    """Positions of the queries and of the keys that are shown, both rising, and a note for the reader."""
+    """Positions of the queries and of the keys that are shown, both ascending, and a note for the reader."""
 
     rows: tuple[int, ...]
     columns: tuple[int, ...]
@@ -54,9 +54,9 @@ class MatrixSelection:
 
 
 def select_positions(reading: HeadReading, between: str = BETWEEN[0], special: bool = True) -> MatrixSelection:
-    """The part of a reading to show. `special`: with the special tokens; nothing is normalized without them.
+    """Select the part of a reading to show. `special`: whether to include special tokens; nothing is renormalized.
 
-    A special token of a pair goes with the text that it opens or closes: those before the second text with the first.
+    A special token of a pair belongs to the text that it opens or closes: those before the second text to the first.
     """
     if between not in BETWEEN:
         raise unknown("between", between, BETWEEN)
@@ -75,7 +75,7 @@ def select_positions(reading: HeadReading, between: str = BETWEEN[0], special: b
 
 
 def select(attention: Attention, selection: MatrixSelection) -> Float[np.ndarray, "layer head row column"]:
-    """The selected rows and columns of attention: itself where that is all of it, else a copy."""
+    """Return the selected rows and columns of attention: the array itself if all are selected, else a copy."""
     n = attention.shape[-1]
     if len(selection.rows) == len(selection.columns) == n:
         return attention
@@ -83,7 +83,7 @@ def select(attention: Attention, selection: MatrixSelection) -> Float[np.ndarray
 
 
 def _sides(reading: HeadReading) -> Int[np.ndarray, "seq"]:
-    """0 where a position belongs to the first text, 1 where to the second."""
+    """Return 0 for positions of the first text and 1 for those of the second."""
     segments = np.array([token.segment for token in reading.explanation.tokens])
     if reading.explanation.grid is not None:
         raise UsageError("between: must be 'all' for a picture, which has no second text.")
@@ -110,23 +110,26 @@ def _positions(visible: Bool[np.ndarray, "seq"]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False)
 class QuantizedAttention:
-    """Attention in levels of a byte. `scale`: what level 254 stands for; an error is at most `scale / 508`."""
+    """Attention quantized to one byte per cell. `scale`: the value of level 254; errors are at most `scale / 508`."""
 
     levels: UInt8[np.ndarray, "layer head row column"]
     scale: Float[np.ndarray, "layer head"]
     length: tuple[int, int]
-    """Numbers of queries and keys before any were merged."""
+    """Numbers of queries and keys before cells were merged."""
     factor: int
-    """Positions a side that a cell stands for, by the largest of their values; 1 where nothing was shrunk."""
+    """Positions per side that a cell represents by the largest of their values; 1 if nothing was shrunk."""
 
     @property
     def note(self) -> str:
-        """A warning for the reader, or nothing."""
+        """A warning for the reader, or an empty string."""
         return _note(self.levels.shape, self.length, self.factor)
 
 
 def quantize(attention: Attention, scale: str = "own", side: int = SIDE) -> QuantizedAttention:
-    """Levels of at most `side` cells a side. `own`: each head's largest value is the top; `shared`: that of all."""
+    """Quantize attention to at most `side` cells per side.
+
+    `scale`: the value of the top level is the largest value of each head (`own`) or of all heads (`shared`).
+    """
     if scale not in SCALES:
         raise unknown("scale", scale, SCALES)
     if not attention.size:
@@ -137,7 +140,7 @@ def quantize(attention: Attention, scale: str = "own", side: int = SIDE) -> Quan
 
 
 def pack_heads(attention: Attention, scale: str = "own", side: int = SIDE, limit: int = LIMIT) -> bytes:
-    """The bytes of quantized attention, shrunk further until they are at most `limit`."""
+    """Return the bytes of quantized attention, shrunk further until they are at most `limit`."""
     quantized = quantize(attention, scale, side)
     while len(body := to_bytes(quantized)) > limit and max(quantized.levels.shape[2:]) > 1:
         quantized = _quantize(attention, scale, quantized.factor + 1)
@@ -145,13 +148,13 @@ def pack_heads(attention: Attention, scale: str = "own", side: int = SIDE, limit
 
 
 def largest_values(attention: Attention) -> PerHead:
-    """The largest value of each head; 1 where it has none."""
+    """Return the largest value of each head, or 1 if it has none above 0."""
     own = _halves(_largest(_bits(attention)))
     return np.where(own > 0, own, np.float32(1))
 
 
 def to_bytes(quantized: QuantizedAttention) -> bytes:
-    """The bytes in the form that this module describes."""
+    """Encode quantized attention in the format that this module describes."""
     header = json.dumps(
         {"shape": quantized.levels.shape, "length": quantized.length, "factor": quantized.factor}
     ).encode()
@@ -161,7 +164,7 @@ def to_bytes(quantized: QuantizedAttention) -> bytes:
 
 
 def from_bytes(body: bytes) -> QuantizedAttention:
-    """The inverse of `to_bytes`."""
+    """Decode the result of `to_bytes`."""
     header, start = _header(body)
     layers, heads = header["shape"][:2]
     scale = np.frombuffer(body, "<f4", layers * heads, start).reshape(layers, heads)
@@ -171,18 +174,18 @@ def from_bytes(body: bytes) -> QuantizedAttention:
 
 
 def read_note(body: bytes) -> str:
-    """The note of the attention in these bytes, which are not inflated for it."""
+    """Return the note of encoded attention without decompressing it."""
     header, _ = _header(body)
     return _note(**header)
 
 
 def shrink(attention: Attention, factor: int) -> Float[np.ndarray, "layer head row column"]:
-    """The largest value of each `factor` x `factor` block, in half precision; NaN only where a block has none."""
+    """Return the largest value of each `factor` x `factor` block, in half precision; NaN only if a block has none."""
     return _shrink(_bits(attention), factor).view(np.float16)
 
 
 def _header(body: bytes) -> tuple[dict[str, Any], int]:
-    """The header, and where the numbers after it start."""
+    """Return the header and the offset of the scales after it."""
     if body[:4] != MAGIC:
         raise ExegesisError("grids: the bytes are not encoded grids. Encode the attention again.")
     start = 8 + int.from_bytes(body[4:8], "little")
@@ -198,7 +201,7 @@ def _note(shape: Sequence[int], length: Sequence[int], factor: int) -> str:
 
 
 def _deflate(raw: bytes) -> bytes:
-    """One stream (RFC 1950) of pieces made side by side: zlib lets other threads run meanwhile."""
+    """Compress to one stream (RFC 1950), in pieces that run in parallel: zlib releases the GIL."""
     pieces = [raw[at : at + _PIECE] for at in range(0, len(raw), _PIECE)]
     with ThreadPoolExecutor() as pool:
         streams = list(pool.map(_deflate_piece, pieces, [zlib.Z_SYNC_FLUSH] * (len(pieces) - 1) + [zlib.Z_FINISH]))
@@ -206,7 +209,7 @@ def _deflate(raw: bytes) -> bytes:
 
 
 def _deflate_piece(raw: bytes, end: int) -> bytes:
-    """Runs and frequent levels take less; anything else that repeats in attention is not worth looking for."""
+    """Compress runs and frequent levels; other repetitions in attention are not worth searching for."""
     deflate = zlib.compressobj(_FAST, wbits=-zlib.MAX_WBITS, strategy=zlib.Z_RLE)
     return deflate.compress(raw) + deflate.flush(end)
 
@@ -246,6 +249,6 @@ def _halves(bits: UInt16[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
 
 
 def _level_table(top: int, end: float) -> UInt8[np.ndarray, "half"]:
-    """The level of every half up to `top`, then that of NaN: to look levels up is quicker than to work each out."""
+    """Return the level of every half up to `top`, then that of NaN: looking levels up is faster than computing them."""
     halves = _halves(np.arange(top + 1, dtype=np.uint16))
     return np.append(np.rint(halves * np.float32(LEVELS / end)).astype(np.uint8), np.uint8(MASKED))

@@ -1,6 +1,6 @@
-"""Readings of all heads of one example: attention and slopes of one pass, and predictions with each head off.
+"""Readings of all heads on one example: attention and gradients of one pass, and predictions with each head off.
 
-A table shows their scores side by side; as JSON it is the contract of `exegesis heads --json`.
+A table combines their scores; its JSON form is the output format of `exegesis heads --json`.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ from engine.result import Explanation, predicted_class, prediction_to_json
 from engine.store import result_store
 
 READING_VERSION = 1
-"""Raised whenever the numbers of a reading change."""
+"""Increased whenever the values of a reading change."""
 SWITCHING_VERSION = 1
-"""Raised whenever the predictions with a head off change."""
+"""Increased whenever the predictions with a head off change."""
 TABLE_SCORES = (*SCORES, AGREEMENT)
 DEFAULT_SCORES = ("importance", OFF, "distance", "entropy", "special")
-"""Scores that matter for the prediction come first."""
+"""Default columns of a table; scores that matter for the prediction come first."""
 CAUTION = (
     "Attention alone is not an explanation (Jain and Wallace, 2019): what a head attends to may not matter for the "
     "prediction. Check its importance, its fall when switched off, and its agreement with an attribution."
@@ -63,17 +63,17 @@ class HeadReading:
     """Every head's attention to one example, its scores, and its effect on the class."""
 
     explanation: Explanation
-    """Tokens, grid, prediction and provenance; its scores are chance."""
+    """Tokens, grid, prediction and provenance; its scores are random."""
     attention: Attention
-    """Probabilities in half precision (within 0.05% of themselves); NaN where a query may not attend."""
+    """Probabilities in half precision (relative error within 0.05%); NaN where a query may not attend."""
     scores: dict[str, PerHead]
-    """Distance, entropy, special, importance: by the ids of `engine.heads.scores.SCORES`."""
+    """Distance, entropy, special and importance, by their ids in `engine.heads.scores.SCORES`."""
     slope: PerHead
-    """Derivative of the class's logit by each head's scale: positive where more of the head speaks for the class."""
+    """Derivative of the class's logit by each head's scale; positive if more of the head speaks for the class."""
     weighted: Float[np.ndarray, "layer query key"]
-    """Mean over heads of what, in attention times the logit's gradient, speaks for the class (Chefer et al., eq. 5)."""
+    """Mean over heads of the positive part of attention times the logit's gradient (Chefer et al., eq. 5)."""
     reads: Float[np.ndarray, "query"]
-    """The shares of the positions that the model pools for its prediction; they sum to 1."""
+    """Shares of the positions that the model pools for its prediction; they sum to 1."""
     causal: bool
     cached: bool = False
 
@@ -87,32 +87,32 @@ class HeadReading:
         return HeadScales(self.explanation.provenance.heads).grid(*self.slope.shape)
 
     def received(self, query: int | None = None) -> Float[np.ndarray, "layer head feature"]:
-        """The attention that each feature receives of each head, on average or from one position."""
+        """Return the attention that each feature receives in each head, on average or from one position."""
         return received(self.attention, self.explanation.features, query)
 
 
 @dataclass(frozen=True, eq=False)
 class HeadProbe:
-    """An example with its tokens and prediction, and the request by the index of its class."""
+    """An example with its tokens and prediction, and the request with the index of the explained class."""
 
     request: Request
     explanation: Explanation
 
 
 def probe_heads(request: Request) -> HeadProbe:
-    """Tokens and prediction of the request's example, at no cost beyond the prediction."""
+    """Return tokens and prediction of the request's example, at no cost beyond the prediction."""
     probe = plain_probe(request)
     explanation = explain(probe)
     return HeadProbe(dataclasses.replace(probe, target=explanation.provenance.target), explanation)
 
 
 def plain_probe(request: Request) -> Request:
-    """The request for tokens and prediction alone, whatever the method was."""
+    """Return the request for tokens and prediction alone, ignoring its method."""
     return dataclasses.replace(request, method=PROBE, params={}, seed=0)
 
 
 def read_heads(request: Request, cancel: CancelToken | None = None) -> HeadReading:
-    """The reading of the request's example and class, its heads so scaled. The method and the seed do not matter."""
+    """Return the reading of the request's example and class, with its head scales. Method and seed are ignored."""
     with cancellable(cancel):
         probe = probe_heads(request)
         meta, arrays, hit = _cached_or(_reading_key(probe), lambda: _read(probe))
@@ -130,7 +130,7 @@ def read_heads(request: Request, cancel: CancelToken | None = None) -> HeadReadi
 
 
 def reading_key(request: Request) -> str:
-    """The cache key of the reading. It names the class by its index, so that the prediction is made for it."""
+    """Return the cache key of the reading. The key holds the index of the class, so the prediction is computed."""
     return _reading_key(probe_heads(request))
 
 
@@ -153,7 +153,7 @@ def _cached_or(key: str, compute: Callable[[], tuple[Meta, Arrays]]) -> tuple[Me
 
 
 def _load(request: Request) -> tuple[AnyClassifier, EncodedInput]:
-    """The request's model and its example as the model reads it. The caller holds the turn."""
+    """Load the request's model and encode its example. The caller holds the device."""
     model = load_classifier(request.example.kind, request.model, request.dtype, runtime.device())
     return model, model.encode(request.example)
 
@@ -161,7 +161,7 @@ def _load(request: Request) -> tuple[AnyClassifier, EncodedInput]:
 def _read(probe: HeadProbe) -> tuple[Meta, Arrays]:
     model, encoded = _load(probe.request)
     target, heads = probe.explanation.provenance.target, probe.request.heads
-    # One row in a chunk of one: what runs out of memory is told in words.
+    # A single chunk of one row, so that running out of memory raises a readable error.
     [(attention, slope, for_class)] = runtime.in_chunks(lambda _: _run_pass(model, encoded, target, heads), 1, 1)
     require_finite(model, "attention", attention.sum())
     require_finite(model, "gradients at the heads", slope)
@@ -195,13 +195,13 @@ def _run_pass(
 
 
 def _scales(model: AnyClassifier, heads: HeadScales, rows: int = 1) -> Float[torch.Tensor, "row layer head"]:
-    """The scales as the attention mechanism takes them, the same in each row."""
+    """Return the scales as a tensor for `scale_heads`, the same in each row."""
     grid = torch.from_numpy(heads.grid(*layers_and_heads(model))).to(model.device, model.dtype)
     return grid.repeat(rows, 1, 1)
 
 
 def require_attention(model: AnyClassifier, layers: int) -> None:
-    """Refuse a model whose layers do not all show their attention."""
+    """Refuse a model if not all of its layers yield attention."""
     if layers != len(model.blocks):
         raise ExegesisError(
             f"model {model.id}: {layers} of its {len(model.blocks)} layers yield attention, so its heads cannot be "
@@ -211,18 +211,18 @@ def require_attention(model: AnyClassifier, layers: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class HeadAblation:
-    """Predictions with each head switched off in turn, and with none off by the same computation (`whole`)."""
+    """Predictions with each head switched off in turn, and with none off, computed in the same way (`whole`)."""
 
     whole: Float[np.ndarray, "label"]
     off: Float[np.ndarray, "layer head label"]
-    """Probabilities; of a regression head the score."""
+    """Probabilities; for a regression head, the score."""
     target: int
     labels: tuple[str, ...]
     cached: bool = False
 
     @property
     def fall(self) -> PerHead:
-        """m minus m with the head off, as occlusion has it: positive where the head speaks for the class."""
+        """m minus m with the head off, as in occlusion; positive if the head speaks for the class."""
         return self.whole[self.target] - self.off[..., self.target]
 
     @property
@@ -233,9 +233,9 @@ class HeadAblation:
 
 
 def switch_off_each(request: Request, report: Report | None = None, cancel: CancelToken | None = None) -> HeadAblation:
-    """Switch off each head in turn, many of them in one pass, on top of the request's own scales.
+    """Switch off each head in turn, many per pass, in addition to the request's own scales.
 
-    `report` hears of model evaluations.
+    `report`: receives the number of model evaluations.
     """
     with cancellable(cancel), reporting(report):
         probe = probe_heads(request)
@@ -246,13 +246,13 @@ def switch_off_each(request: Request, report: Report | None = None, cancel: Canc
 
 
 def switching_key(request: Request) -> str:
-    """The cache key of the predictions: one for all classes, because they hold every class."""
+    """Return the cache key of the predictions: one for all classes, because they hold every class."""
     return _key("heads_off", SWITCHING_VERSION, dataclasses.replace(plain_probe(request), target=None))
 
 
 def _switch_off(probe: HeadProbe) -> tuple[Meta, Arrays]:
     model, encoded = _load(probe.request)
-    # One pass more. Without it, heads that cannot be switched would all be said to change nothing.
+    # An additional pass: without it, heads that cannot be switched off would seem to change nothing.
     with torch.inference_mode():
         _, recorder = model.logits_with_attention(model.collate([encoded]))
     require_attention(model, len(recorder.probabilities))
@@ -278,9 +278,9 @@ def _switch_off(probe: HeadProbe) -> tuple[Meta, Arrays]:
 
 @dataclass(frozen=True)
 class HeadTableQuery:
-    """The scores of a table. `against`: the method that maps are compared with. `query`: whose attention the maps are.
+    """A query for a table of scores. `against`: the method whose attribution the heads' maps are compared with.
 
-    Without a query they are what features receive on average.
+    `query`: the position whose attention the maps show; None for the attention that features receive on average.
     """
 
     scores: tuple[str, ...] = DEFAULT_SCORES
@@ -297,29 +297,29 @@ class HeadTableQuery:
 
 @dataclass(frozen=True, eq=False)
 class HeadTable:
-    """Every head with its scores side by side, by their ids in the order of the query; NaN for a head without one."""
+    """Every head with its scores, by their ids in the order of the query; NaN for a head without a score."""
 
     reading: HeadReading
     columns: dict[str, PerHead]
     flipped: Bool[np.ndarray, "layer head"] | None = None
-    """Whether another class is predicted without the head, where each was switched off."""
+    """Whether another class is predicted without the head; None if heads were not switched off."""
     against: Explanation | None = None
     """The attribution that maps were compared with."""
     query: int | None = None
 
     @property
     def heads(self) -> list[tuple[int, int]]:
-        """Layer and head of each row, by place."""
+        """Layer and head of each row, in order."""
         return [(int(layer), int(head)) for layer, head in np.ndindex(self.reading.slope.shape)]
 
     @property
     def ranked(self) -> list[tuple[int, int]]:
-        """The heads by the size of the first score, the largest first; a head without a value comes last."""
+        """The heads by the absolute value of the first score, largest first; heads without a value come last."""
         first = np.abs(next(iter(self.columns.values()))).ravel()
         return [self.heads[at] for at in np.argsort(-first, kind="stable")]  # NaN is sorted to the end
 
     def score(self, name: str) -> HeadScore:
-        """The description of a column. Of a regression head the prediction that changes is its score."""
+        """Return the description of a column. For a regression head, the unit of the fall is the score."""
         if name == AGREEMENT:
             return AGREES
         regression = name == OFF and self.reading.explanation.prediction.regression
@@ -329,9 +329,9 @@ class HeadTable:
 def head_table(
     request: Request, query: HeadTableQuery | None = None, report: Report = silent, reading: HeadReading | None = None
 ) -> HeadTable:
-    """The scores of every head on the request's example and class, its heads so scaled.
+    """Compute the scores of every head on the request's example and class, with its head scales.
 
-    The request's method does not matter, its seed is that of the attribution. `reading`: where it is at hand.
+    The request's method is ignored; its seed is that of the attribution. `reading`: the reading, if already computed.
     """
     query = query or HeadTableQuery()
     flipped = attribution = None
@@ -352,9 +352,10 @@ def head_table(
 
 
 def head_table_to_json(table: HeadTable, limit: int | None = None) -> dict[str, Any]:
-    """The reading's provenance, the meaning of each score, and a row a head; `limit`: the largest by the first score.
+    """Return the reading's provenance, the meaning of each score, and one row per head as JSON values.
 
-    Layers and heads count from 0. A score that a head does not have is null.
+    `limit`: number of heads, the largest by the first score; None for all in order. Layers and heads count from 0. A
+    missing score is null.
     """
     explanation = table.reading.explanation
     origin = explanation.provenance
@@ -381,9 +382,9 @@ def _score_to_json(table: HeadTable, name: str) -> dict[str, Any]:
 
 
 def _attribution_to_json(table: HeadTable) -> dict[str, Any] | None:
-    """The attribution that maps were compared with.
+    """Return the attribution that maps were compared with.
 
-    `query`: the position whose attention they are, null for the mean over the queries that may attend.
+    `query`: the position whose attention the maps show, null for the mean over the queries that may attend.
     """
     if table.against is None:
         return None

@@ -1,4 +1,4 @@
-"""A model as if some of its heads were scaled, for as long as a `with` lasts."""
+"""Context manager for a model with some of its heads scaled."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from engine.vision.windows import no_attention
 
 @contextlib.contextmanager
 def scaled_model(model: AnyClassifier, heads: HeadScales) -> Iterator[AnyClassifier]:
-    """The model to use inside: its heads scaled, its memory its own. Without scales it is the model itself.
+    """Yield a view of the model with scaled heads and its own memo. Without scales, it is the model itself.
 
-    Nothing of the shared model is changed. The caller holds the turn.
+    The shared model is not changed. The caller holds the device.
     """
     if not heads:
         yield model
         return
     scales = torch.from_numpy(heads.grid(*layers_and_heads(model))).to(model.device, model.dtype)
     view = copy.copy(model)
-    view.memo = {}  # what the plain model answered must not be taken for what this one answers, nor the other way round
+    view.memo = {}  # results of the plain model and of this one must not be mixed up
     with runtime.unlent(), scale_heads(model.module, model.blocks, scales[None]):
         yield view
 
 
 def layers_and_heads(model: AnyClassifier) -> tuple[int, int]:
-    """The numbers of layers, and of heads in each. Errors: a model without attention between all positions."""
+    """Return the number of layers, and of heads per layer. Errors: a model without attention between all positions."""
     if getattr(model.adapter, "windows", False):
         raise no_attention(model.id)
     config = model.module.config

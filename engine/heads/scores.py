@@ -1,7 +1,7 @@
-"""Scores of each head from its attention alone.
+"""Scores of attention heads, from their attention alone.
 
-Attention is `[layer head query key]`; NaN stands where a query may not attend (a causal model's future), which is not
-the same as an attention of 0.
+Attention is `[layer head query key]`; NaN marks keys that a query may not attend to (a causal model's future), which is
+not the same as an attention of 0.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PerHead = Float[np.ndarray, "layer head"]
 
 @dataclass(frozen=True)
 class HeadScore:
-    """A number for each head. `signed`: 0 is its middle; otherwise it is at least 0."""
+    """A score of each head. `signed`: whether it can be negative; otherwise it is at least 0."""
 
     id: str
     title: str
@@ -31,7 +31,7 @@ class HeadScore:
 
 
 IMPORTANCE, OFF, AGREEMENT = "importance", "off", "agreement"
-"""Ids of scores; the last two take more passes than reading the heads does."""
+"""Ids of scores; the last two need more passes than reading the heads."""
 SCORES = {
     score.id: score
     for score in (
@@ -77,10 +77,10 @@ AGREES = HeadScore(
 def attention_distance(
     attention: Attention, special: Bool[np.ndarray, "seq"], grid: tuple[int, int] | None = None
 ) -> PerHead:
-    """Mean distance between query and key, weighted by attention: in tokens, or in patches where there is a grid.
+    """Return the mean distance between query and key, weighted by attention: in tokens, or in patches with a grid.
 
-    `sum a_ij d_ij / sum a_ij` over all queries and keys that are no special tokens (Vig and Belinkov, 2019). Patches:
-    the straight line between their centers. NaN where a head attends to special tokens only.
+    `sum a_ij d_ij / sum a_ij` over all queries and keys that are not special tokens (Vig and Belinkov, 2019). Patches:
+    Euclidean distance of their centers. NaN if a head attends to special tokens only.
     """
     places = np.flatnonzero(~special)
     far = _distances(places, grid)
@@ -94,7 +94,7 @@ def attention_distance(
 
 
 def entropy(attention: Attention) -> PerHead:
-    """Mean over queries of the entropy of their attention, in nats: from 0 to the log of the number of keys."""
+    """Return the mean entropy of the queries' attention, in nats: from 0 to the log of the number of keys."""
 
     def of_layer(layer: Float[np.ndarray, "head query key"]) -> Float[np.ndarray, "head"]:
         p = np.nan_to_num(layer.astype(np.float64))
@@ -104,7 +104,7 @@ def entropy(attention: Attention) -> PerHead:
 
 
 def special_share(attention: Attention, special: Bool[np.ndarray, "seq"]) -> PerHead:
-    """The attention to special tokens from all other tokens, mean over queries; NaN where there are none."""
+    """Return the attention of other tokens to special tokens, averaged over queries; NaN without special tokens."""
     if not special.any():
         return np.full(attention.shape[:2], np.nan)
 
@@ -118,9 +118,9 @@ def special_share(attention: Attention, special: Bool[np.ndarray, "seq"]) -> Per
 def received(
     attention: Attention, features: Int[np.ndarray, "feature"], query: int | None = None
 ) -> Float[np.ndarray, "layer head feature"]:
-    """The attention that each feature receives: the mean over the queries that may attend to it, or from one query.
+    """Return the attention that each feature receives: the mean over queries that may attend to it, or of one query.
 
-    NaN where that query may not attend.
+    NaN if that query may not attend to the feature.
     """
     if query is not None:
         return attention[:, :, query, features].astype(np.float64)
@@ -128,9 +128,9 @@ def received(
 
 
 def agreement_with(maps: Float[np.ndarray, "layer head feature"], scores: Float[np.ndarray, "feature"]) -> PerHead:
-    """Spearman's rho between each head's map and the size of an attribution's scores (attention has no sign).
+    """Return Spearman's rho between each head's map and an attribution's absolute scores (attention has no sign).
 
-    From -1 to 1; NaN where a map is constant. Features that a map's query may not attend to are left out.
+    From -1 to 1; NaN if a map is constant. Features that a map's query may not attend to are left out.
     """
     other = np.abs(scores)
 

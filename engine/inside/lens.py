@@ -1,7 +1,7 @@
 """The logit lens: what a model would predict from its residual stream after each block.
 
-Each vector of the stream takes the place of the last block's output, and the model's own end (final norm, head or
-unembedding) reads it. Source: nostalgebraist (2020), interpreting GPT: the logit lens; Belrose et al. (2023),
+Each vector of the stream replaces the last block's output and is read by the model's own last layers (final norm, head
+or unembedding). Source: nostalgebraist (2020), interpreting GPT: the logit lens; Belrose et al. (2023),
 Eliciting latent predictions from transformers with the tuned lens, section 2 (arXiv:2303.08112).
 
 A causal model is read at every position, whose next token it predicts. A classifier reads one sentence vector: at its
@@ -47,7 +47,7 @@ Grid = Float[np.ndarray, "depth position"]
 
 @dataclass(frozen=True)
 class LensQuery(InsideQuery):
-    """What is read. target: a class or token; None for the predicted one."""
+    """A query for the lens of one input. target: a class or token; None for the predicted one."""
 
     target: int | str | None = None
 
@@ -61,10 +61,10 @@ class LensQuery(InsideQuery):
 class LensResult:
     """The lens of one input. Depth 0 is the embedding, depth `l + 1` the output of block `l`.
 
-    top, top_value: the most probable output of each cell and its probability. value: the probability of the target. Of
-    a regression head, values are scores. reading, reading_top: the same by the model's own reading of each depth.
-    read_position: the position that it reads; None for the mean over positions. truncated: tokens that the model does
-    not read.
+    top, top_value: the most probable output of each cell and its probability. value: the probability of the target. For
+    a regression head, values are scores. reading, reading_top, reading_top_value: the same for the model's own reading
+    of each depth. read_position: the position that it reads; None for the mean over positions. truncated: number of
+    tokens that the model does not read.
     """
 
     model: str
@@ -85,7 +85,7 @@ class LensResult:
 
     @property
     def decided(self) -> int:
-        """The first depth from which on the model's own reading names its final prediction."""
+        """The first depth from which the model's own reading is always its final prediction."""
         final, depth = self.reading_top[-1], len(self.reading_top)
         while depth and self.reading_top[depth - 1] == final:
             depth -= 1
@@ -131,9 +131,9 @@ def _lens(query: LensQuery) -> LensResult:
 def _read_cells(
     model: TextClassifier, encoded: EncodedText, stream: Float[torch.Tensor, "depth seq d_model"], target: int
 ) -> tuple[Grid, np.ndarray, Grid]:
-    """The target's value, the best output and its value, of each vector as the whole input of the model's end.
+    """Return each vector's target value, best output and its value, as the only input of the model's last layers.
 
-    Inputs of one position make the blocks before, whose output is replaced, as short as can be.
+    Inputs of one position minimize the work of the blocks, whose output is replaced.
     """
     short, vectors = first_token(encoded), stream.flatten(0, 1)[:, None]
     parts = runtime.in_chunks(
@@ -146,13 +146,13 @@ def _read_cells(
 
 
 CELLS_AT_ONCE = 256
-"""Cells of a causal model in one pass: each has the logits of a whole vocabulary."""
+"""Number of cells of a causal model in one pass; each has the logits of a whole vocabulary."""
 
 
 def _read_whole(
     model: TextClassifier, encoded: EncodedText, stream: Float[torch.Tensor, "depth seq d_model"], target: int
 ) -> tuple[Depths, np.ndarray, Depths]:
-    """The same of each depth with all its positions, as the model reads them."""
+    """As `_read_cells`, for each depth with all its positions, as the model reads them."""
     parts = runtime.in_chunks(
         lambda part: _read(model, [encoded] * len(stream[part]), stream[part], target), len(stream),
         runtime.rows_at_once(model, len(encoded)),
@@ -177,7 +177,7 @@ def _probabilities(model: TextClassifier, logits: Float[torch.Tensor, "row outpu
 
 
 def lens_to_json(one: LensResult) -> dict[str, Any]:
-    """The whole result as JSON's values."""
+    """Return the whole result as JSON values."""
     plain = _pack(one)[0]
     return plain | {
         "value": one.value.tolist(), "top_value": one.top_value.tolist(), "reading": one.reading.tolist(),
@@ -186,7 +186,7 @@ def lens_to_json(one: LensResult) -> dict[str, Any]:
 
 
 def lens_rows(one: LensResult) -> Iterator[dict[str, Any]]:
-    """A row a cell, for files. Layer -1 is the embedding; position None is the model's own reading."""
+    """Yield a row per cell, for files. Layer -1 is the embedding; position None is the model's own reading."""
     for depth in range(len(one.reading)):
         for position, token in enumerate(one.tokens):
             yield {

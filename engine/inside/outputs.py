@@ -1,4 +1,4 @@
-"""The outputs of a model that a lens and patching read: classes of a classifier, all tokens of a causal model."""
+"""Outputs that the logit lens and patching read: the classes of a classifier, or all tokens of a causal model."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from engine.request import Example
 
 
 def load_text_model(model: str, dtype: str) -> TextClassifier:
-    """The shared, read-only model. The caller holds the device."""
+    """Return the shared, read-only model. The caller holds the device."""
     loaded = load_classifier(Example.kind, model, dtype, runtime.device())
     assert isinstance(loaded, TextClassifier)
     return loaded
 
 
 def outputs(model: TextClassifier, batch: TextBatch) -> Float[torch.Tensor, "batch output"]:
-    """Logits of the classes; of a causal model those of the next token, over the whole vocabulary."""
+    """Return the logits of the classes; for a causal model, those of the next token over the whole vocabulary."""
     return model.next_logits(batch) if isinstance(model, CausalModel) else model.logits(batch)
 
 
 def output_label(model: TextClassifier, output: int) -> str:
-    """The name of a class, or the text of a token as it is."""
+    """Return the name of a class, or the unmodified text of a token."""
     return model.token_text(output) if isinstance(model, CausalModel) else model.labels[output]
 
 
 def chosen_output(
     model: TextClassifier, encoded: EncodedText, target: int | str | None, logits: Float[torch.Tensor, "1 output"]
 ) -> int:
-    """The output that is explained. Default: the target of a prompt, or the predicted one."""
+    """Return the output that is explained. Default: the target of a prompt, or the predicted output."""
     if isinstance(model, CausalModel) and isinstance(encoded, EncodedPrompt):
         return int(encoded.candidates[encoded.target or 0]) if target is None else model.token_id(str(target))
     return model.target_index(target, model.predictions(logits, [encoded])[0], encoded)
@@ -44,7 +44,7 @@ def chosen_output(
 def contrast_output(
     model: TextClassifier, contrast: int | str | None, target: int, logits: Float[torch.Tensor, "1 output"]
 ) -> int | None:
-    """The output that the target is compared with. Default: the strongest other one of `logits`; a score has none."""
+    """Return the output that the target is compared with; None for a score. Default: the highest other logit."""
     if logits.shape[1] == 1:
         return None
     if contrast is None:
@@ -61,5 +61,5 @@ def contrast_output(
 
 
 def first_token(encoded: EncodedText) -> EncodedText:
-    """The input cut to its first position: the shortest that the model reads."""
+    """Return the input cut to its first position, the shortest input that the model reads."""
     return dataclasses.replace(encoded, ids=encoded.ids[:1], types=encoded.types[:1], tokens=encoded.tokens[:1])

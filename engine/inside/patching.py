@@ -1,8 +1,8 @@
 """Activation patching and attribution patching: which activations carry the difference between two runs.
 
-A clean and a corrupted run differ in a metric. An activation of the clean run is put into the corrupted run, at one
-place, and the metric is read again. The restored share is (patched - corrupted) / (clean - corrupted): 0 where the
-place changes nothing, 1 where it alone brings back the clean value; it can be negative or above 1. Site, corruption and
+A clean and a corrupted run differ in a metric. An activation of the clean run is inserted into the corrupted run, at
+one place, and the metric is measured again. The restored share is (patched - corrupted) / (clean - corrupted): 0 if the
+place changes nothing, 1 if it alone restores the clean value; it can be negative or above 1. Site, corruption and
 metric change the result, so each result names them. Source: Zhang and Nanda (2024), Towards best practices of
 activation patching in language models, sections 2 and 3 (arXiv:2309.16042).
 
@@ -51,7 +51,7 @@ CORRUPTIONS = (TEXT, NOISE, MEAN)
 LOGIT_DIFFERENCE, PROBABILITY, KL = "logit_difference", "probability", "kl"
 METRICS = (LOGIT_DIFFERENCE, PROBABILITY, KL)
 LEAST_DIFFERENCE = 1e-4
-"""A smaller change of the metric is rounding, and a share of it means nothing."""
+"""Minimum change of the metric; a smaller one is rounding, and shares of it are meaningless."""
 CHECK = "largest error on two known cases (patching nothing should restore 0, patching everything 1)"
 CHECK_LIMITS = {"float64": 1e-6, "float32": 1e-3, "bfloat16": 0.2, "float16": 0.1}
 Effects = Float[np.ndarray, "layer place"]
@@ -59,13 +59,13 @@ Effects = Float[np.ndarray, "layer place"]
 
 @dataclass(frozen=True)
 class PatchQuery(InsideQuery):
-    """What is patched.
+    """A patching experiment.
 
     corrupted, corrupted_pair: the texts of the corrupted run, each of as many tokens as its clean one (corruption
-    `text`); None for the clean one, but not both. tokens: positions
-    whose embeddings are corrupted, by Gaussian noise of `noise` standard deviations of the embeddings (Meng et al.,
-    2022) or by the mean embedding. contrast: the class that the target's logit is compared with; None for the
-    strongest other class of the corrupted run. The target and contrast of a prompt are its own.
+    `text`); None for the clean text, but not both. tokens: positions whose embeddings are corrupted, by Gaussian noise
+    of `noise` standard deviations of the embeddings (Meng et al., 2022) or by the mean embedding. contrast: the class
+    that the target's logit is compared with; None for the highest other class of the corrupted run. A prompt brings its
+    own target and contrast.
     """
 
     corrupted: str | None = None
@@ -104,7 +104,7 @@ class PatchQuery(InsideQuery):
         return dataclasses.replace(self.example, text=text, text_pair=pair)
 
     def key(self, kind: str) -> str:
-        """The cache key of a result."""
+        """Return the cache key of a result."""
         texts = ("corrupted", "corrupted_pair")
         unused = {TEXT: ("tokens", "noise", "seed"), NOISE: texts, MEAN: (*texts, "noise", "seed")}
         dropped = {"model", "example", *unused[self.corruption], *(("site",) if kind == PREVIEW else ())}
@@ -117,9 +117,9 @@ class PatchPreview:
     """Both runs, and the effect of each place by attribution patching.
 
     clean, corrupted: the metric of each run, in logits, as a probability, or in nats. predicted, corrupted_predicted:
-    the prediction of each run with its probability (of a regression head its score). effects: by site, the estimated
-    restored share, unbounded; of head outputs by layer and head, all positions together. pass_seconds: of one run here.
-    operations: about so many multiplications and additions of one run.
+    the prediction of each run with its probability (for a regression head, its score). effects: by site, the estimated
+    restored share, unbounded; for head outputs by layer and head, summed over positions. pass_seconds: duration of one
+    run on this machine. operations: approximate number of multiplications and additions in one run.
     """
 
     query: PatchQuery
@@ -160,9 +160,9 @@ class PatchPreview:
 
 @dataclass(frozen=True, eq=False)
 class PatchingResult:
-    """The restored share of each place of a site, beside its preview.
+    """The restored share of each place of a site, with its preview.
 
-    shares: `[layer place]`; of the residual stream the first row is the embedding, row `l + 1` the output of block `l`.
+    shares: `[layer place]`; for the residual stream, row 0 is the embedding, row `l + 1` the output of block `l`.
     """
 
     preview: PatchPreview
@@ -195,7 +195,7 @@ def patch_preview(query: PatchQuery) -> PatchPreview:
 
 
 def patch_map(query: PatchQuery) -> PatchingResult:
-    """Patch every place of the query's site, many places a pass. A stopped map goes on at the layer where it stopped.
+    """Patch every place of the query's site, many places per pass. A stopped map resumes at the layer where it stopped.
 
     Errors: those of `patch_preview`.
     """
@@ -264,7 +264,10 @@ class PatchRuns:
         return corrupted
 
     def _corrupt(self, embeds: Float[torch.Tensor, "1 seq d_model"]) -> Float[torch.Tensor, "1 seq d_model"]:
-        """Noise as in Meng et al. (2022), Locating and editing factual associations in GPT, section 2.1."""
+        """Corrupt the embeddings.
+
+        Source of the noise: Meng et al. (2022), Locating and editing factual associations in GPT, section 2.1.
+        """
         query, places = self.query, list(self.query.tokens)
         if query.corruption == TEXT:
             return embeds
@@ -279,13 +282,13 @@ class PatchRuns:
         return changed
 
     def outputs(self, run: str, embeds: torch.Tensor | None = None) -> Float[torch.Tensor, "row output"]:
-        """The outputs of the clean or the corrupted run. `embeds`: to take gradients of."""
+        """Return the outputs of the clean or the corrupted run. `embeds`: the run's embeddings, to take gradients."""
         start = self.embeds[run] if embeds is None else embeds
         with rewriting([Tap(self.model.embedding)], lambda *_: start):
             return outputs(self.model, self.model.collate([getattr(self, run)]))
 
     def metric(self, logits: Float[torch.Tensor, "row output"]) -> Float[torch.Tensor, "row"]:
-        """The metric of each row, in double precision."""
+        """Return the metric of each row, in double precision."""
         wide = logits.double()
         if self.query.metric == KL:
             return (self.log_clean.exp() * (self.log_clean - torch.log_softmax(wide, -1))).sum(-1)
@@ -294,7 +297,7 @@ class PatchRuns:
         return wide[:, self.target] - (0.0 if self.contrast is None else wide[:, self.contrast])
 
     def restored(self, values: Float[np.ndarray, "row"]) -> Float[np.ndarray, "row"]:
-        """The restored share of metric values."""
+        """Return the restored share of metric values."""
         return (values - self.corrupted_value) / (self.clean_value - self.corrupted_value)
 
     def _top(self, logits: Float[torch.Tensor, "1 output"]) -> tuple[str, float]:
@@ -304,7 +307,7 @@ class PatchRuns:
 
 
 def preview_of(runs: PatchRuns) -> PatchPreview:
-    """Attribution patching of every site. The caller holds the device."""
+    """Run attribution patching of every site. The caller holds the device."""
     points = {site: taps(runs.model, site) for site in SITES}
     with torch.inference_mode(), contextlib.ExitStack() as stack:
         clean = {site: stack.enter_context(recording(own)) for site, own in points.items()}
@@ -335,7 +338,7 @@ def preview_of(runs: PatchRuns) -> PatchPreview:
 
 
 def map_of(runs: PatchRuns, preview: PatchPreview, key: str) -> PatchingResult:
-    """Every place in a row of its own; the first row patches nothing, and one more pass restores everything.
+    """Compute the exact map: one row per place; the first row patches nothing, one more pass restores everything.
 
     `key`: the cache key of the map, under which each layer is cached. The caller holds the device.
     """
@@ -351,7 +354,7 @@ def map_of(runs: PatchRuns, preview: PatchPreview, key: str) -> PatchingResult:
 
 
 def _patch_layers(runs: PatchRuns, key: str, clean: list[torch.Tensor]) -> Float[np.ndarray, "row"]:
-    """The metric with nothing patched, then with each place of each layer in turn."""
+    """Return the metric with nothing patched, then with each place of each layer in turn."""
     site, model, report = runs.query.site, runs.model, report_here()
     heads, points = layers_and_heads(model)[1], taps(model, site)
     shape = place_count(model, site, len(runs.clean))
@@ -381,7 +384,7 @@ def _patch_layers(runs: PatchRuns, key: str, clean: list[torch.Tensor]) -> Float
 
 
 def _restore_all(runs: PatchRuns, site: str, clean: list[torch.Tensor]) -> Float[np.ndarray, "1"]:
-    """The metric of the corrupted run with the embedding and all places of the site restored."""
+    """Return the metric of the corrupted run with the embedding and all places of the site restored."""
     entry = taps(runs.model, RESIDUAL)[:1]
     with torch.inference_mode(), recording(entry) as embedding:
         runs.outputs("clean")
@@ -397,7 +400,7 @@ def _restore_all(runs: PatchRuns, site: str, clean: list[torch.Tensor]) -> Float
 
 
 def preview_to_json(one: PatchPreview, site: str) -> dict[str, Any]:
-    """The runs and the preview of one site as JSON's values."""
+    """Return the runs and the preview of one site as JSON values."""
     query = one.query
     return {
         "model": query.model, "revision": one.revision, "dtype": query.dtype, "text": query.example.text,
@@ -413,7 +416,7 @@ def preview_to_json(one: PatchPreview, site: str) -> dict[str, Any]:
 
 
 def map_to_json(one: PatchingResult) -> dict[str, Any]:
-    """The whole result as JSON's values."""
+    """Return the whole result as JSON values."""
     correlation = one.correlation
     return {
         **preview_to_json(one.preview, one.site), "restored_share": one.shares.tolist(),
@@ -423,7 +426,7 @@ def map_to_json(one: PatchingResult) -> dict[str, Any]:
 
 
 def map_rows(preview: PatchPreview, site: str, exact: PatchingResult | None) -> Iterator[dict[str, Any]]:
-    """A row for each place, for files. Layer -1 is the embedding; a share is None before it is computed."""
+    """Yield a row for each place, for files. Layer -1 is the embedding; a share is None before it is computed."""
     effects = preview.effects[site]
     for row, place in np.ndindex(effects.shape):
         is_head = site == HEADS
@@ -437,7 +440,7 @@ def map_rows(preview: PatchPreview, site: str, exact: PatchingResult | None) -> 
 
 
 def evaluations(preview: PatchPreview, site: str) -> int:
-    """Evaluations of the model for the exact map."""
+    """Return the number of model evaluations for the exact map."""
     return preview.effects[site].size + 5
 
 

@@ -1,4 +1,4 @@
-"""The base of what is asked about the inside of a model."""
+"""Base class of queries about the inside of a model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.request import DTYPES, Example
 
 @dataclass(frozen=True)
 class InsideQuery:
-    """A model and its input. dtype: the precision in which it runs."""
+    """A model and its input. dtype: the precision of the model."""
 
     model: str
     example: Example
@@ -25,7 +25,7 @@ class InsideQuery:
             raise unknown("dtype", self.dtype, DTYPES)
 
     def cache_key(self, kind: str, version: int, **own: Any) -> str:
-        """The cache key of a result. `own`: plain values. Reads the model's files, never loads it."""
+        """Return the cache key of a result. `own`: plain values. Reads the model's files, never loads it."""
         return key_for(
             {
                 "kind": kind, "version": version, "model": [self.model, catalog.revision(self.model)],

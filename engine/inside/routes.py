@@ -1,4 +1,4 @@
-"""Information flow routes: which tokens and heads write what the prediction is read from.
+"""Information flow routes: which tokens and heads write to the positions that the prediction is read from.
 
 After attention, position i of the residual stream is a sum: the stream before it, and for each head and position j the
 vector that the head moves from j to i. The importance of a term z in the sum y is its proximity,
@@ -7,8 +7,8 @@ from the prediction back to the input, and edges below a threshold are pruned to
 (2024), Information flow routes, sections 2.1 and 2.2 (arXiv:2403.00824).
 
 Biases of the output projection come from no position and are left out. The MLP reads only its own position, so it moves
-nothing between positions; its share in the next sum is separate. Where a norm follows each sum (BERT), proximity is
-taken before the norm. Shares are sizes without a sign: they say from where the stream was written, not for which class.
+nothing between positions; its share in the next sum is separate. If a norm follows each sum (BERT), proximity is
+computed before the norm. Shares have no sign: they show where the stream was written from, not for which class.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ KIND = "routes"
 CHECK = "largest relative difference between the attention output and the sum of all heads' contributions and the bias"
 CHECK_LIMITS = {"float64": 1e-6, "float32": 1e-4, "bfloat16": 5e-2, "float16": 1e-2}
 NUMBERS_AT_ONCE = 1 << 24
-"""Numbers of all terms of some positions that are held together."""
+"""Maximum number of values of terms that are held in memory at once."""
 MOST_EXAMPLES = 1000
 
 Layers = Float[np.ndarray, "layer target source"]
@@ -54,7 +54,7 @@ Layers = Float[np.ndarray, "layer target source"]
 
 @dataclass(frozen=True)
 class RoutesQuery(InsideQuery):
-    """An input whose routes are wanted."""
+    """A query for the routes of one input."""
 
     @property
     def key(self) -> str:
@@ -66,7 +66,7 @@ class RoutesQuery(InsideQuery):
 class InformationRoutes:
     """The importance of every edge.
 
-    edges: `[layer target source]`, of all heads together and, on the diagonal, with what stays in place; rows sum to 1.
+    edges: `[layer target source]`, summed over heads; the diagonal includes what stays in place. Rows sum to 1.
     heads: `[layer head target]`, the share of a head in the sum at each position. mlp: the share of the MLP in the next
     sum. reads: the share of each position in what the prediction is read from.
     """
@@ -104,7 +104,7 @@ class InformationRoutes:
 class HeadImportance:
     """The mean share of the prediction that each head moves, over examples of a data set.
 
-    error: the standard error of the mean; NaN for a single example. failed: reasons by number of examples.
+    error: the standard error of the mean; NaN for a single example. failed: number of failed examples by reason.
     """
 
     model: str
@@ -117,7 +117,7 @@ class HeadImportance:
 
 
 def information_routes(query: RoutesQuery) -> InformationRoutes:
-    """The routes of one input. Errors: a model whose attention cannot be taken apart."""
+    """Compute the routes of one input. Errors: a model whose attention output is not a sum over heads."""
     query.example.check_length()
     if (entry := result_store().get(query.key)) is not None:
         return _unpack(*entry)
@@ -130,10 +130,10 @@ def information_routes(query: RoutesQuery) -> InformationRoutes:
 def prune_edges(
     flow: AttentionFlow, threshold: int | float, most: int, reached: Bool[np.ndarray, "position"] | None = None
 ) -> PrunedFlow:
-    """Edges whose importance is at least `threshold`, top-down from the prediction (algorithm 1 of the source).
+    """Return edges of at least `threshold` importance, top-down from the prediction (algorithm 1 of the source).
 
-    `most`: edges that are returned, those that carry most of the prediction first. `reached`: the positions at the top;
-    those that the prediction reads if left out.
+    `most`: maximum number of edges, those that carry most of the prediction first. `reached`: the positions at the top,
+    by default those that the prediction reads.
     """
     if not 0 <= threshold <= 1:
         raise not_allowed("threshold", "a number from 0 to 1", threshold)
@@ -181,7 +181,7 @@ def _routes(query: RoutesQuery) -> InformationRoutes:
         moved, stays, gap = _proximities(before, total, added, *own)
         fed = _proximity(total, more).cpu().numpy() if is_parallel(model) else 0.0
         whole = moved.sum((0, 2)) + stays + fed
-        # Where no term is near the sum (they cancel each other), the position counts as unchanged.
+        # If no term is near the sum (they cancel each other), the position counts as unchanged.
         stays, whole = np.where(whole > 0, stays, 1.0), np.where(whole > 0, whole, 1.0)
         edges.append(moved.sum(0) / whole[:, None] + np.diag((stays + fed) / whole))
         heads.append(moved.sum(2) / whole)
@@ -199,7 +199,7 @@ def _routes(query: RoutesQuery) -> InformationRoutes:
 def _attention_terms(
     model: TextClassifier, layer: int, attention: torch.Tensor, values: torch.Tensor
 ) -> tuple[Float[torch.Tensor, "head query key"], Float[torch.Tensor, "head key d_model"]]:
-    """The attention of each head, and what it moves from each position: values through its part of the projection."""
+    """Return each head's attention, and the vectors that it moves: values through its part of the projection."""
     projection: Any = model.blocks[layer].get_submodule(block_parts(model).projection)
     # The Conv1D of GPT-2 is transposed.
     weight = projection.weight if isinstance(projection, torch.nn.Linear) else projection.weight.T
@@ -214,7 +214,10 @@ def _proximities(
     attention: Float[torch.Tensor, "head query key"],
     moved: Float[torch.Tensor, "head key d_model"],
 ) -> tuple[Float[np.ndarray, "head query key"], Float[np.ndarray, "query"], float]:
-    """Proximity of each moved vector and of the stream before, and how far terms and bias miss the attention output."""
+    """Return the proximity of each moved vector and of the stream before, and the gap to the attention output.
+
+    The gap is the relative difference between the attention output and the sum of the terms and the bias.
+    """
     size = max(1, NUMBERS_AT_ONCE // moved.numel())
     parts, sums = [], []
     for start in range(0, len(total), size):
@@ -228,7 +231,7 @@ def _proximities(
 
 
 def _proximity(total: torch.Tensor, term: torch.Tensor) -> torch.Tensor:
-    """max(0, |y|_1 - |y - z|_1), equation 3 of the source."""
+    """Compute max(0, |y|_1 - |y - z|_1), equation 3 of the source."""
     return (total.abs().sum(-1) - (total - term).abs().sum(-1)).clamp(min=0)
 
 
@@ -246,7 +249,7 @@ def _mlp_share(
 def head_importance(
     model: str, dataset: str, examples: int = 50, seed: int = 0, split: str | None = None, dtype: str = DTYPES[0]
 ) -> HeadImportance:
-    """The mean share of each head over examples that the seed draws. The routes of each example are cached.
+    """Return the mean share of each head over examples drawn by the seed. The routes of each example are cached.
 
     Errors: those of reading the data set; no example whose routes can be computed.
     """
@@ -275,7 +278,7 @@ def head_importance(
 
 
 def routes_to_json(one: InformationRoutes, threshold: float) -> dict[str, Any]:
-    """The graph above the threshold, and the shares of heads and MLPs, as JSON's values."""
+    """Return the graph above the threshold, and the shares of heads and MLPs, as JSON values."""
     pruned = prune_edges(one.flow, threshold, one.edges.size)
     return {
         "model": one.model, "revision": one.revision, "tokens": [token.text for token in one.tokens],
@@ -286,7 +289,7 @@ def routes_to_json(one: InformationRoutes, threshold: float) -> dict[str, Any]:
 
 
 def importance_to_json(one: HeadImportance) -> dict[str, Any]:
-    """The means and their errors as JSON's values."""
+    """Return the means and their errors as JSON values."""
     errors = [[None if np.isnan(value) else value for value in row] for row in one.error.tolist()]
     return {**vars(one), "mean": one.mean.tolist(), "error": errors}
 

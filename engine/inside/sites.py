@@ -29,7 +29,7 @@ class BlockParts:
 
     projection: maps the concatenated heads to the stream. attention, mlp: their outputs are added to the stream.
     middle: in a block with a norm after each sum, the module whose input is the stream between attention and MLP.
-    parallel: whether the MLP reads the input of the block; "config" where the checkpoint's config says so.
+    parallel: whether the MLP reads the input of the block, or the name of the config's entry that says so.
     """
 
     projection: str
@@ -60,7 +60,7 @@ PARTS: dict[str, BlockParts] = {
     **dict.fromkeys(("gemma2", "gemma3_text"), _GEMMA),
     "gpt_neox": BlockParts("attention.dense", "attention.dense", "mlp", parallel="use_parallel_residual"),
 }
-"""By the `model_type` of a checkpoint's config."""
+"""Parts of the blocks by the `model_type` of a checkpoint's config."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Tap:
 
 
 def block_parts(model: AnyClassifier) -> BlockParts:
-    """The parts of the model's blocks. Errors: a family without an entry."""
+    """Return the parts of the model's blocks. Errors: a model with a decoder; a family without an entry."""
     model_type = str(model.module.config.model_type)  # type: ignore[union-attr]
     if model.adapter.reading == "decoder":
         raise ExegesisError(
@@ -93,7 +93,7 @@ def is_parallel(model: AnyClassifier) -> bool:
 
 
 def taps(model: AnyClassifier, site: str) -> list[Tap]:
-    """Where the site is read and replaced: one tap a depth or layer."""
+    """Return the taps at which a site is read and replaced, one per depth or layer."""
     parts, blocks = block_parts(model), list(model.blocks)
     if site == RESIDUAL:
         return [Tap(blocks[0], before=True), *map(Tap, blocks)]
@@ -146,10 +146,10 @@ def recording(points: Sequence[Tap]) -> Iterator[list[torch.Tensor]]:
 def replacement(
     site: str, heads: int, where: Bool[np.ndarray, "row index place"], values: Sequence[torch.Tensor]
 ) -> Callable[[int, torch.Tensor], torch.Tensor]:
-    """A change that puts in recorded values where a row says so.
+    """Return a change for `rewriting` that inserts recorded values at each row's places.
 
-    `where`: the places of each row, by depth or layer; a place is a position, or of head outputs a head, which is
-    replaced at all positions. `values`: one recorded tensor a depth or layer, of a single row.
+    `where`: the places of each row, by depth or layer; a place is a position, or for head outputs a head, which is
+    replaced at all positions. `values`: one recorded tensor per depth or layer, of a single row.
     """
 
     def change(index: int, now: torch.Tensor) -> torch.Tensor:
@@ -166,6 +166,6 @@ def replacement(
 
 
 def place_count(model: AnyClassifier, site: str, length: int) -> tuple[int, int]:
-    """The depths or layers of a site, and the places of each: heads, or positions of an input of that length."""
+    """Return the number of depths or layers of a site, and of places in each: heads, or `length` positions."""
     layers, heads = layers_and_heads(model)
     return (layers + (site == RESIDUAL), heads if site == HEADS else length)

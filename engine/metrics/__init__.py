@@ -1,1 +1,1 @@
-"""Metrics: how well a map tells what the model does, and whether maps agree."""
+"""Metrics: how well a map describes what the model does, and whether maps agree."""

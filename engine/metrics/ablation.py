@@ -24,14 +24,14 @@ from engine.result import Prediction, Token
 from engine.store import result_store
 
 VERSION = 1
-"""Raised whenever the numbers change."""
+"""Increased whenever the values change."""
 PROBE = "random"
-"""Costs no model evaluation, and its explanation carries the tokens and the prediction."""
+"""Method without model evaluations, whose explanation holds the tokens and the prediction."""
 
 
 @dataclass(frozen=True)
 class AblatedPrediction:
-    """The predictions for the whole text or picture, and for it without the tokens or patches.
+    """The predictions for the whole text or picture, and for what is left without the tokens or patches.
 
     `target`: the explained class. Its m is a probability, from 0 to 1; for a regression head it is the score.
     """
@@ -49,12 +49,12 @@ class AblatedPrediction:
 
     @property
     def change(self) -> float:
-        """m of what is left minus m of the whole: negative where the removed speak for the class."""
+        """m of what is left minus m of the whole; negative if the removed features speak for the class."""
         return self.value - self.whole.probabilities[self.target]
 
     @property
     def flipped(self) -> bool:
-        """Whether another class is predicted; a regression head has none."""
+        """Whether another class is predicted; never for a regression head."""
         return self.left.index != self.whole.index
 
 
@@ -64,10 +64,10 @@ def ablated_predictions(
     removals: Sequence[str] | None = None,
     cancel: CancelToken | None = None,
 ) -> tuple[AblatedPrediction, ...]:
-    """The predictions without the tokens at these positions, all of them together, an operator each in the order asked.
+    """Predict without the tokens at these positions, removed together, by each operator in the given order.
 
-    The patches of a picture are tokens like any other. Of the request, the method and its parameters do not matter.
-    Special tokens are refused. By default every operator of the input's kind.
+    The patches of a picture are tokens like any other. The request's method and parameters are ignored. Without
+    `removals`, every operator of the input's kind. Errors: no token, an unknown position or a special token.
     """
     kind = request.example.kind
     removals = input_kind(kind).removals if removals is None else removals
@@ -102,7 +102,7 @@ def _check_removable(chosen: Sequence[int], tokens: Sequence[Token]) -> tuple[in
 
 
 def _cache_key(request: Request, positions: Sequence[int], removal: str) -> str:
-    """One key for all explained classes and seeds: every class is stored."""
+    """Return one key for all explained classes and seeds, as the result holds every class."""
     probe = dataclasses.replace(request, method=PROBE, params={}, target=None, seed=0)
     named = {
         "kind": "without",
@@ -126,7 +126,7 @@ def _load_cached(keys: Mapping[str, str]) -> dict[str, Prediction]:
 
 
 def _compute_missing(request: Request, positions: Sequence[int], keys: Mapping[str, str]) -> dict[str, Prediction]:
-    """Compute what nobody computed while we waited for the turn."""
+    """Compute the predictions that are still not cached once the device is free."""
     with runtime.turn():
         predictions = _load_cached(keys)
         loaded = load_classifier(request.example.kind, request.model, request.dtype, runtime.device())

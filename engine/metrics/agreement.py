@@ -1,4 +1,4 @@
-"""Disagreement of methods: a measure between the maps of one example, and one number to search data sets by."""
+"""Agreement of methods: a measure between the maps of one example, and one value to search data sets by."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from engine.store import result_store
 MEASURES = ("spearman", "top_k")
 TOP_PERCENT = 15
 VERSION = 1
-"""Raised whenever the numbers of `disagreement` change."""
+"""Increased whenever the values of `disagreement` change."""
 EXAMPLES_AT_ONCE = 16
 QUICK = ("gradient_x_input", "gradient_l2", "attention_rollout", "occlusion")
-"""Cheap methods of four kinds: they remove nothing or a token, look at the logit, the probability or attention."""
+"""Cheap methods of four kinds: they remove nothing or a token, and explain the logit, the probability or attention."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """A measure between every two maps. `values` is symmetric; NaN where there is none, because a map is constant."""
+    """A measure between every two maps. `values` is symmetric, with NaN if undefined because a map is constant."""
 
     measure: str
     methods: tuple[str, ...]
     values: Float[np.ndarray, "method method"]
     constant: tuple[str, ...]
     n: int
-    """Features of the example."""
+    """Number of features of the example."""
     k: int
-    """Features that count as the top."""
+    """Number of features that count as the top."""
 
     def __post_init__(self) -> None:
         if self.values.shape != (len(self.methods), len(self.methods)):
@@ -50,10 +50,10 @@ class Agreement:
 
 
 def agreement(maps: Mapping[str, FeatureScores], measure: str = "spearman", k: int | None = None) -> Agreement:
-    """The measure between every two maps of one example (scores of the features only, no special tokens).
+    """Compute a measure between every two maps of one example (scores of the features only, no special tokens).
 
-    `spearman`: rho, from -1 (reversed order) over 0 to 1 (same order). `top_k`: the shared part of the two top-k sets,
-    from 0 to 1; about k/n by chance. Without `k`, max(1, floor(0.15 n)), the share that the thesis takes for its top-k.
+    `spearman`: rho, from -1 (reversed order) to 1 (same order). `top_k`: the share that two top-k sets have in common,
+    from 0 to 1; about k/n by chance. `k` defaults to max(1, floor(0.15 n)), the thesis's share for its top-k.
     """
     if measure not in MEASURES:
         raise unknown("measure", measure, MEASURES)
@@ -76,7 +76,7 @@ def agreement(maps: Mapping[str, FeatureScores], measure: str = "spearman", k: i
 def pairwise(
     maps: Sequence[FeatureScores], measure: Callable[[FeatureScores, FeatureScores], float | None]
 ) -> Float[np.ndarray, "method method"]:
-    """The measure of each pair, NaN where it is None, and 1 between a map and itself."""
+    """Return the measure of each pair: NaN if it is None, else 1 between a map and itself."""
     values = np.full((len(maps), len(maps)), np.nan)
     for i, j in itertools.combinations_with_replacement(range(len(maps)), 2):
         value = measure(maps[i], maps[j])
@@ -86,10 +86,10 @@ def pairwise(
 
 @dataclass(frozen=True)
 class Disagreement:
-    """`value`: 1 minus the mean of Spearman's rho between every two maps, 0 where all rank the tokens alike.
+    """Disagreement of methods: `value` is 1 minus the mean of Spearman's rho between every two maps.
 
-    By chance about 1; at most 2 for two maps, 1 + 1/(m - 1) for m maps. None where fewer than two maps have an
-    order; `left_out` are the methods that have none, because their scores are all equal.
+    0 if all rank the tokens alike, about 1 by chance; at most 2 for two maps, 1 + 1/(m - 1) for m maps. None if fewer
+    than two maps have an order. `left_out`: methods without an order, because their scores are all equal.
     """
 
     value: float | None
@@ -97,9 +97,9 @@ class Disagreement:
 
 
 def disagreement(maps: Mapping[str, FeatureScores]) -> Disagreement:
-    """Disagreement between the maps of one example, special tokens left out.
+    """Compute the disagreement between the maps of one example, without special tokens.
 
-    Scores count without their sign: some have none.
+    Absolute scores are compared, as some methods have no sign.
     """
     between = agreement({method: np.abs(scores) for method, scores in maps.items()})
     pairs = [between.values[i, j] for i, j in itertools.combinations(range(len(maps)), 2)]
@@ -113,7 +113,7 @@ def disagreements(
     methods: Sequence[str] = QUICK,
     dtype: str = DTYPES[0],
 ) -> list[Disagreement]:
-    """Disagreement on each example, in their order, by maps of the predicted class with each method's defaults."""
+    """Return the disagreement on each example, in order, by maps of the predicted class with each method's defaults."""
     keys = disagreement_keys(model, examples, methods, dtype)
     results = _load_cached(keys)
     missing = {key: example for key, example in zip(keys, examples, strict=True) if key not in results}
@@ -127,7 +127,7 @@ def disagreements(
 def cached_disagreements(
     model: str, examples: Sequence[Example], methods: Sequence[str] = QUICK
 ) -> list[Disagreement | None]:
-    """Results in the cache, without running the model; None for an example that has yet to be explained."""
+    """Return cached results without running the model; None for examples that have not been explained yet."""
     keys = disagreement_keys(model, examples, methods)
     results = _load_cached(keys)
     return [results.get(key) for key in keys]
@@ -136,7 +136,7 @@ def cached_disagreements(
 def disagreement_keys(
     model: str, examples: Sequence[Example], methods: Sequence[str] = QUICK, dtype: str = DTYPES[0]
 ) -> list[str]:
-    """The cache key of each example. Reads the model's files, never loads it."""
+    """Return the cache key of each example. Reads the model's files, never loads it."""
     check_methods(methods)
     if dtype not in DTYPES:
         raise unknown("dtype", dtype, DTYPES)
@@ -153,7 +153,7 @@ def disagreement_keys(
 
 
 def check_methods(methods: Sequence[str]) -> None:
-    """Require at least two different methods for text. An ensemble agrees with its own members, so it is none."""
+    """Require at least two different methods for text. Ensembles are refused, as they agree with their members."""
     if len(set(methods)) < 2 or len(set(methods)) < len(methods):
         raise not_allowed("methods", "at least two different methods", list(methods))
     for method in methods:

@@ -1,4 +1,4 @@
-"""The metrics: what each measures, in which unit, which way is better, what it needs, and who it is from."""
+"""Catalog of metrics: what each measures, its unit, which direction is better, what it needs, and its source."""
 
 from __future__ import annotations
 
@@ -17,33 +17,35 @@ Needs = Literal["nothing", "removal", "marks", "pair", "others", "perturbation"]
 
 Compute = Callable[[np.ndarray, np.ndarray | None], float | None]
 COMPUTABLE: tuple[Needs, ...] = ("nothing", "marks")
-"""What a registered metric may need."""
+"""Values of `needs` that a registered metric may have."""
 
 FALL = "drop in probability"
 FALL_OF_LOGIT = "drop in logit"
-"""The units of metrics that compare the class's quantity with all units and without some."""
+"""Units of metrics that compare the probability or logit of the class with and without some units."""
 OF_EXAMPLES = "share of examples"
-"""The unit of metrics that are 1 or 0 on each example."""
+"""Unit of metrics that are 1 or 0 on each example."""
 PERCENTS = tuple(range(0, 101, 10))
-"""The shares of units of a removal curve."""
+"""Percentages of units along a removal curve."""
 SHARES = (5, 10, 20, 50)
-"""The percentages over which comprehensiveness and sufficiency are means."""
+"""Percentages over which comprehensiveness and sufficiency are averaged."""
 K = 5
-"""Of recall_at_k."""
+"""Default k of recall_at_k."""
 SAMPLES = 10
-"""Changed inputs for sensitivity."""
+"""Default number of perturbed inputs for sensitivity."""
 SIDES = {"first": 0, "second": 1}
-"""The texts of a pair, such as source and translation, and the segment that their tokens have."""
+"""The texts of a pair, such as source and translation, and the segment of their tokens."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """`needs`: nothing but the map; inputs with features `removal`; `marks` of what is true or what people marked, of
-    one text of a `pair`; the maps of `others`; maps of inputs under small `perturbation`. `by_batch`: examples that
-    were worked on together share one measurement, so that they tell nothing of how sure it is. `on_request`: it is
-    measured only where it is named. `compute`: of a registered metric, its value from the scores of the units and which
-    of them are marked (None where it needs no marks); None for an example without a value. `package`: the package that
-    adds it, with its version.
+    """A metric of maps.
+
+    `needs`: `nothing` but the map; predictions with features removed (`removal`); `marks` of the true or human-marked
+    units, or marks of one text of a `pair`; maps of other methods (`others`); maps of perturbed inputs
+    (`perturbation`). `by_batch`: examples that are processed together share one measurement, so it has no interval.
+    `on_request`: it is measured only if it is named. `compute`: for a registered metric, the function from the units'
+    scores and marks (None if it needs none) to the value, or to None for an example without one. `package`: the package
+    that adds it, with its version.
     """
 
     id: str
@@ -62,7 +64,7 @@ class Metric:
 
     @property
     def is_share(self) -> bool:
-        """Whether its mean is a share of examples: each counts as 1 or as 0."""
+        """Whether its mean is a share of examples, each of which counts as 1 or 0."""
         return self.unit == OF_EXAMPLES
 
 
@@ -93,13 +95,13 @@ def _of_side(metric: Metric, side: str) -> Metric:
 
 
 class MetricCatalog(Mapping[str, Metric]):
-    """The metrics by id, those of plugins last: they are loaded when the catalog is first read."""
+    """The metrics by id, those of plugins last. Plugins are loaded when the catalog is first read."""
 
     def __init__(self, metrics: Mapping[str, Metric]) -> None:
         self._metrics = dict(metrics)
 
     def register(self, metric: Metric) -> Callable[[Compute], Compute]:
-        """Register the function that computes a metric from scores and marks, under an id that must be new.
+        """Return a decorator that registers the function of a metric from scores and marks, under a new id.
 
         Errors: the id is taken, or the metric needs more than a map and its marks.
         """
@@ -191,16 +193,16 @@ register = METRICS.register
 
 
 AREAS = {"without_top": "comprehensiveness", "with_top": "sufficiency"}
-"""The metric that is the mean over a removal curve."""
+"""The metric that is the mean drop over a removal curve, by the curve."""
 
 
 def is_favored(tuned: str | None, metric: str) -> bool:
-    """Whether a method that is tuned on a metric is favored by this one: the same, or the mean over the same curve."""
+    """Whether `metric` favors methods that are tuned on `tuned`: the same metric, or the mean over the same curve."""
     return tuned is not None and metric in (tuned, AREAS.get(tuned))
 
 
 def metric(id: str) -> Metric:
-    """The metric of that id. Errors list the known ones."""
+    """Return the metric with this id. Errors: an unknown id; the known ones are listed."""
     if id not in METRICS:
         raise unknown("metric", id, METRICS)
     return METRICS[id]

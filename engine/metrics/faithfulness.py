@@ -1,7 +1,7 @@
-"""Removal curves, comprehensiveness and sufficiency: the prediction as the units that a map calls important go.
+"""Removal curves, comprehensiveness and sufficiency: the prediction as a map's most important units are removed.
 
-Or as they come back, best first. Inputs with features removed that many maps and metrics need are run once, among
-others of like length (`SharedRows`).
+Or as they are restored, the most important first. Inputs with features removed that several maps and metrics need are
+evaluated once, batched with others of similar length (`SharedRows`).
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ from engine.store import result_store
 from engine.word_units import unit_scores, units
 
 VERSION = 2
-"""Raised whenever the numbers of curves change."""
+"""Increased whenever the values of curves change."""
 WAYS = ("deletion", "insertion")
-"""From the whole input, the units with the highest scores go first; or from nothing, they come back first."""
+"""Deletion removes the units with the highest scores first; insertion starts without units and restores them first."""
 ALIKE = 0.8
-"""A row shorter than this share of the longest goes into the next pass: the rest of it would be padding."""
+"""Minimum length of a row, relative to the longest row of its pass; a shorter row would be mostly padding."""
 FEW = 64
-"""But so many rows make a pass in any case, for each pass has a cost of its own."""
+"""Number of rows that form a pass whatever their lengths, as each pass has a fixed cost."""
 
 
 @dataclass
 class RowCounts:
-    """Model rows: how many maps and metrics requested, and how many were evaluated for them."""
+    """Numbers of model rows that maps and metrics requested, and that were evaluated for them."""
 
     requested: int = 0
     evaluated: int = 0
 
 
 class SharedRows:
-    """Rows of many examples: a set of features to keep that is added again is the same row."""
+    """Rows of many examples; adding the same kept features of an example again reuses the row."""
 
     def __init__(self, tally: RowCounts | None = None) -> None:
         self._tally = tally or RowCounts()
@@ -62,7 +62,7 @@ class SharedRows:
         self._masks: list[tuple[int, Bool[np.ndarray, "feature"]]] = []
 
     def add(self, encoded: EncodedInput, target: int, keep: Bool[np.ndarray, "row feature"]) -> Int[np.ndarray, "row"]:
-        """The places of these rows in what `values` gives."""
+        """Add rows and return their indices in the result of `values`."""
         self._tally.requested += len(keep)
         case = self._case(encoded, target)
         for row in keep:
@@ -71,9 +71,9 @@ class SharedRows:
         return np.array([self._places[case, row.tobytes()] for row in keep])
 
     def values(self, model: AnyClassifier, removal: str, report: Report = silent) -> Float[np.ndarray, "row 2"]:
-        """m and f of every row: the probability and the logit of its target, of a regression head the score twice.
+        """Return m and f of every row: the probability and logit of its target; for a regression head, the score twice.
 
-        The caller holds the turn.
+        The caller holds the device.
         """
         values = np.empty((len(self._masks), 2))
         done = 0
@@ -95,7 +95,7 @@ class SharedRows:
         return self._cases[name]
 
     def _passes(self, model: AnyClassifier) -> Iterator[list[int]]:
-        """The long ones first, as many together as the longest of them allows, and none much shorter than it."""
+        """Yield passes, long rows first: as many rows as the longest allows, and none much shorter than it."""
         order = sorted(range(len(self._masks)), key=lambda row: -self._length(row))
         start = 0
         while start < len(order):
@@ -119,11 +119,11 @@ class SharedRows:
 
 @dataclass(frozen=True)
 class RemovalCurve:
-    """m(x) along the shares of the units, `removed[i]` of them being removed at `percents[i]`.
+    """m(x) along the percentages of units; `removed[i]` units are removed at `percents[i]`.
 
-    Deletion: so many of those with the highest scores are removed. Insertion: all but those are. `values` are
-    probabilities of the explained class, from 0 to 1, and `logits` its logits f(x), None where they were not asked for;
-    for a regression head both are scores.
+    Deletion removes that percentage of units, with the highest scores; insertion removes all others. `values`:
+    probabilities of the explained class, from 0 to 1. `logits`: its logits f(x), None if they were not requested. For a
+    regression head, both are scores.
     """
 
     method: str
@@ -156,16 +156,16 @@ class RemovalCurve:
 
     @property
     def area(self) -> float:
-        """Area under the curve over shares from 0 to 1 by trapezoids, in the unit of m.
+        """Area under the curve over shares from 0 to 1, by the trapezoidal rule, in the unit of m.
 
-        Low where m falls at once by deletion, high where it rises at once by insertion.
+        Low if m drops early in deletion, high if it rises early in insertion.
         """
         return float(np.trapezoid(self.values, np.array(self.percents) / 100))
 
     def at(self, percent: int, quantity: str = PROBABILITY) -> float:
-        """m, or the logit f, where that share of the units with the highest scores is removed, or is back.
+        """Return m, or the logit f, with `percent` of the units, highest scores first, removed or restored.
 
-        Errors: a logit of a curve that has none.
+        Errors: the logit of a curve without logits.
         """
         values = self.values if quantity == PROBABILITY else self.logits
         if values is None:
@@ -184,19 +184,19 @@ def removal_curves(
     tally: RowCounts | None = None,
     logits: bool = False,
 ) -> list[RemovalCurve]:
-    """A curve a request, in the order asked, of the first way, then of the next.
+    """Return one curve per request, in order, for the first of the `ways`, then for the next.
 
-    Each map is made (or found), then m is measured at the `percents`, which rise from 0 to 100. Requests may differ
-    in method, example and target; those of one model share passes, and a set of units that several curves name is
-    measured once. A `unit` is a token, or a word, which goes as a whole and whose score is that of
-    `engine.word_units.unit_scores`; of a picture a patch. The number removed or brought back is max(1, round(k n)); the
-    most important for the target go first, which is the highest score, for unsigned methods too. Ties:
-    `engine.metrics.ranking`. Without `removal` and `unit`, the first of the input's kind. `tally` counts the rows that
-    were asked for and run; what is found in the cache is neither. `logits`: whether the curves must have those of the
-    target too, which come from the same passes; curves that were kept without them are then measured again.
+    Maps are computed or read from the cache, then m is measured at the `percents`, which rise from 0 to 100. Requests
+    may differ in method, example and target; those of one model share passes, and a set of units that several curves
+    share is measured once. A `unit` is a token or a word, which is removed as a whole and scored by
+    `engine.word_units.unit_scores`; in a picture, a patch. The number removed or restored is max(1, round(k n)), 0 at
+    0%; the units with the highest scores come first, for unsigned methods too. Ties: `engine.metrics.ranking`.
+    `removal` and `unit` default to the first of the input's kind. `tally` counts the rows requested and evaluated,
+    without those of cached curves. `logits`: whether curves must have the target's logits too, which come from the same
+    passes; curves that were cached without logits are then measured again.
 
     Sources: Samek et al. (2017), section III (most relevant first); Petsiuk et al. (2018), section 3.3 (deletion and
-    insertion); DeYoung et al. (2020), section 5, whose comprehensiveness and sufficiency are mean heights of the fall.
+    insertion); DeYoung et al. (2020), section 5, whose comprehensiveness and sufficiency are means of the drop.
     """
     _check_options(requests, removal, unit, ways)
     check_percents(percents)
@@ -227,7 +227,7 @@ def _check_options(requests: Sequence[Request], removal: str | None, unit: str |
 
 
 def check_percents(percents: Sequence[int]) -> None:
-    """Refuse shares that do not lead from nothing to all."""
+    """Refuse percentages that do not rise from 0 to 100."""
     rising = list(percents) == sorted(set(percents)) and all(type(percent) is int for percent in percents)
     if not rising or not percents or (percents[0], percents[-1]) != (0, 100):
         raise not_allowed("percents", "whole numbers that rise from 0 to 100", list(percents))
@@ -235,7 +235,7 @@ def check_percents(percents: Sequence[int]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _CurveQuery:
-    """A curve to measure: the map that it follows, how units are taken away along it, and its cache key."""
+    """A curve to measure: the map that it follows, how units are removed along it, and its cache key."""
 
     request: Request
     explanation: Explanation
@@ -256,9 +256,9 @@ class _CurveQuery:
         percents: tuple[int, ...],
         logits: bool,
     ) -> _CurveQuery:
-        """The query with the first removal and unit of the input's kind where none is named."""
+        """Return the query of a map. `removal` and `unit` default to the first of the input's kind."""
         kind = input_kind(request.example.kind)
-        # By its index, so that "the predicted class" and its name are one curve.
+        # By its index, so that "the predicted class" and its name share a curve.
         request = dataclasses.replace(request, target=explanation.provenance.target)
         removal = kind.removals[0] if removal is None else removal
         unit = kind.units[0] if unit is None else unit
@@ -274,11 +274,11 @@ class _CurveQuery:
             "unit": self.unit,
             "percents": list(self.percents),
         }
-        # Deletion goes without saying, so that what was stored before there was another way is found.
+        # The key omits deletion, so that results from before there was another way are still found.
         return key_for(parts if self.way == WAYS[0] else {**parts, "way": self.way})
 
     def add_rows(self, rows: SharedRows, encoded: EncodedInput) -> tuple[tuple[int, ...], Int[np.ndarray, "percent"]]:
-        """The numbers of units removed along the curve, and the rows that hold its values."""
+        """Add the rows of the curve; return the numbers of units removed along it, and the indices of the rows."""
         scores, owner = ranked_units(self.explanation, self.request.example, self.unit)
         order = rank_features(scores, (self.request.seed, *encoded.ids.tolist()))
         fewer = masks_without_top(order, [count_of_percent(percent, len(order)) for percent in self.percents])
@@ -299,7 +299,7 @@ class _CurveQuery:
 
 
 def _groups(queries: Sequence[_CurveQuery]) -> list[list[_CurveQuery]]:
-    """Queries of one model in each group, every key once."""
+    """Group queries by model, precision and head scales; every key occurs once."""
     groups: dict[tuple[str, str, HeadScales], dict[str, _CurveQuery]] = {}
     for query in queries:
         request = query.request
@@ -320,7 +320,7 @@ def _load_cached(queries: Sequence[_CurveQuery]) -> dict[str, RemovalCurve]:
 
 
 def _measure(queries: Sequence[_CurveQuery], report: Report, tally: RowCounts | None) -> dict[str, RemovalCurve]:
-    """Measure curves of one model. The caller holds the turn."""
+    """Measure curves of one model and removal operator. The caller holds the device."""
     if not queries:
         return {}
     request = queries[0].request
@@ -341,14 +341,14 @@ def _measure(queries: Sequence[_CurveQuery], report: Report, tally: RowCounts | 
 def ranked_units(
     explanation: Explanation, example: Input, unit: str
 ) -> tuple[Float[np.ndarray, "unit"], Int[np.ndarray, "feature"]]:
-    """The scores of the units that can be ranked, and the number of the unit that each feature belongs to."""
+    """Return the scores of the units that can be ranked, and the index of each feature's unit."""
     if isinstance(example, Example):
         return unit_scores(explanation, example, unit), unit_of_feature(explanation, example, unit)
     return explanation.scores[explanation.features], np.arange(len(explanation.features))
 
 
 def unit_of_feature(explanation: Explanation, example: Example, unit: str) -> Int[np.ndarray, "feature"]:
-    """The number of the unit that each feature belongs to, from 0 in reading order."""
+    """Return the index of each feature's unit, from 0 in reading order."""
     features = explanation.features
     if unit == "token":
         return np.arange(len(features))
@@ -361,7 +361,7 @@ def unit_of_feature(explanation: Explanation, example: Example, unit: str) -> In
 
 
 def masks_without_top(order: Int[np.ndarray, "unit"], removed: Sequence[int]) -> Bool[np.ndarray, "percent unit"]:
-    """Which units stay when the first `removed[i]` of the order are taken away."""
+    """Return masks of the units that remain when the first `removed[i]` of the order are removed."""
     keep = np.ones((len(removed), len(order)), dtype=bool)
     for row, count in enumerate(removed):
         keep[row, order[:count]] = False
@@ -370,22 +370,22 @@ def masks_without_top(order: Int[np.ndarray, "unit"], removed: Sequence[int]) ->
 
 @dataclass(frozen=True)
 class Faithfulness:
-    """`deletion`: m as the units with the highest scores go; `insertion`: m as they come back, everything else removed.
+    """The removal curves of one map. `deletion`: top units are removed; `insertion`: all but the top units are removed.
 
-    `quantity`: that of both metrics, "probability" (m, as published) or "logit" (f in the place of m). Where m is near
-    1 it hardly falls while f falls much. Of a regression head both are the score.
+    Both metrics take a `quantity`: "probability" (m, as published) or "logit" (f instead of m). If m is near 1, it
+    hardly drops while f drops much. For a regression head, both are the score.
     """
 
     deletion: RemovalCurve
     insertion: RemovalCurve
 
     def comprehensiveness(self, shares: Sequence[int] = SHARES, quantity: str = PROBABILITY) -> float:
-        """The mean over k of `m(x) - m(RemoveTop_k)`, in the unit of the quantity; high is good."""
+        """Return the mean over k of `m(x) - m(RemoveTop_k)`, in the unit of the quantity; high is good."""
         whole = self.deletion.at(0, quantity)
         return float(np.mean([whole - self.deletion.at(share, quantity) for share in shares]))
 
     def sufficiency(self, shares: Sequence[int] = SHARES, quantity: str = PROBABILITY) -> float:
-        """The mean over k of `m(x) - m(KeepTop_k)`, in the unit of the quantity; low is good."""
+        """Return the mean over k of `m(x) - m(KeepTop_k)`, in the unit of the quantity; low is good."""
         whole = self.insertion.at(100, quantity)
         return float(np.mean([whole - self.insertion.at(share, quantity) for share in shares]))
 
@@ -400,9 +400,9 @@ def faithfulness(
     tally: RowCounts | None = None,
     logits: bool = False,
 ) -> list[Faithfulness]:
-    """One a request, in the order asked, from the curves of `removal_curves`, which share their passes.
+    """Return the curves of each request for comprehensiveness and sufficiency, in order. Curves share passes.
 
-    `logits`: whether both metrics are wanted of the logit too.
+    `logits`: whether both metrics are needed for the logit too. Other arguments: as in `removal_curves`.
 
     Source: DeYoung et al. (2020), section 5; the thesis, definitions 2.1 and 2.2.
     """

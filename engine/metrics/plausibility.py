@@ -1,7 +1,7 @@
 """Plausibility of a map: whether it finds the units that are known to matter, or that people marked.
 
-Marks are a yes or no for each unit that is ranked. Metrics for known truth stand beside those for human rationales,
-where marks are classes and the scores say how sure the map is of them.
+Marks are one boolean per ranked unit. There are metrics for known ground truth, and metrics for human rationales, in
+which the marks are binary labels and the scores are the map's confidence in them.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ UNMARKED_TRUTH = "the data set has no marks for it"
 
 @runtime_checkable
 class TokenizedText(Protocol):
-    """A text as a model reads it: an explanation of it, or what the explanation is made from.
+    """A text as a model reads it: an explanation, or the encoded text that is explained.
 
-    `truncated`: tokens that did not fit.
+    `truncated`: number of tokens that did not fit.
     """
 
     @property
@@ -47,25 +47,25 @@ class TokenizedText(Protocol):
 
 
 def rankable_units(text: TokenizedText, labeled: LabeledExample, unit: str) -> list[Token | Unit]:
-    """The tokens or words in the order of their scores in `engine.word_units.unit_scores`."""
+    """Return the tokens or words that can be ranked, in the order of `engine.word_units.unit_scores`."""
     if unit == "token":
         return [token for token in text.tokens if not token.special]
     return [one for one in units(text.tokens, np.zeros(len(text.tokens)), labeled.example, unit) if not one.special]
 
 
 def marks_of_text(text: TokenizedText, labeled: LabeledExample, unit: str = "token") -> Marks:
-    """Units that share a character with a marked span of their own text."""
+    """Mark the units that share a character with a marked span of their own text."""
     rankable = rankable_units(text, labeled, unit)
     return np.array([overlaps(one, spans_of(labeled, one.segment)) for one in rankable])
 
 
 def marks_of_picture(model: str, example: ImageExample) -> Marks | None:
-    """The patches that belong to the mask, row by row; None where the picture has none."""
+    """Mark the patches that belong to the picture's mask, row by row; None without a mask."""
     return None if example.mask is None else read_view(model).patches(example.mask).ravel()
 
 
 def segments(text: TokenizedText, labeled: LabeledExample, unit: str) -> list[int]:
-    """In which text each unit stands: 0 the first, 1 the second."""
+    """Return the text of each unit: 0 for the first, 1 for the second."""
     return [one.segment for one in rankable_units(text, labeled, unit)]
 
 
@@ -75,12 +75,12 @@ def overlaps(unit: Token | Unit, spans: Sequence[Span]) -> bool:
 
 
 def spans_of(labeled: LabeledExample, segment: int) -> Sequence[Span]:
-    """The marked spans of the first or the second text."""
+    """Return the marked spans of the first or the second text."""
     return (labeled.rationale, labeled.rationale_pair)[segment]
 
 
 def is_cut_off(text: TokenizedText, labeled: LabeledExample) -> bool:
-    """Whether a marked span lies, whole or in part, in what was too long for the model to read.
+    """Whether a marked span lies, in whole or in part, beyond what the model reads.
 
     A text loses its end, a prompt its start.
     """
@@ -95,18 +95,18 @@ def is_cut_off(text: TokenizedText, labeled: LabeledExample) -> bool:
 
 
 def skip_reason(marks: Marks) -> str | None:
-    """Why no map can be held against these marks; None where one can."""
+    """Return why no map can be compared with these marks, or None."""
     if not marks.any():
         return NOTHING
     return ALL if marks.all() else None
 
 
 def roc_auc(scores: UnitScores, marks: Marks) -> float:
-    """Share of pairs in which the marked unit has a higher score than the unmarked one, ties counting half; 0 to 1.
+    """Return the share of pairs in which the marked unit scores higher than the unmarked one, ties counting half.
 
-    By ranks (Mann and Whitney, 1947), which is the area under the ROC curve (Hanley and McNeil, 1982). scikit-learn's
-    `roc_auc_score` gives the same to rounding, but checks its input for 2 ms where this takes 0.04: an evaluation asks
-    for one value a map.
+    From 0 to 1; computed from ranks (Mann and Whitney, 1947), it is the area under the ROC curve (Hanley and McNeil,
+    1982). scikit-learn's `roc_auc_score` agrees to rounding, but spends 2 ms on input checks, compared with 0.04 ms
+    here, and an evaluation computes one value per map.
     """
     _check_marks(marks)
     count = int(marks.sum())
@@ -115,9 +115,9 @@ def roc_auc(scores: UnitScores, marks: Marks) -> float:
 
 
 def average_precision(scores: UnitScores, marks: Marks) -> float:
-    """Precision at each threshold, weighted by the recall that it adds; from 0 to 1. Equal scores share a threshold.
+    """Return the precision at each threshold, weighted by its gain in recall; from 0 to 1. Ties share a threshold.
 
-    The definition of scikit-learn's `average_precision_score`, at a thirtieth of its time for one map.
+    Equals scikit-learn's `average_precision_score`, in a thirtieth of its time for one map.
     """
     _check_marks(marks)
     levels, place = np.unique(-scores, return_inverse=True)
@@ -127,9 +127,9 @@ def average_precision(scores: UnitScores, marks: Marks) -> float:
 
 
 def token_f1(scores: UnitScores, marks: Marks, share: float, seed: Sequence[int] = (0,)) -> float:
-    """F1 of max(1, round(share n)) units with the highest scores, from 0 to 1.
+    """Return the F1 of the max(1, round(share n)) units with the highest scores, from 0 to 1.
 
-    `share`: of the units of an average example of the data set that are marked (DeYoung et al., 2020, section 5).
+    `share`: share of marked units in an average example of the data set (DeYoung et al., 2020, section 5).
     """
     _check_marks(marks)
     if not 0 < share <= 1:
@@ -140,7 +140,7 @@ def token_f1(scores: UnitScores, marks: Marks, share: float, seed: Sequence[int]
 
 
 def recall_at_k(scores: UnitScores, marks: Marks, k: int = K, seed: Sequence[int] = (0,)) -> float:
-    """The share of the marked units among the k highest scores, from 0 to 1."""
+    """Return the share of the marked units that are among the k highest scores, from 0 to 1."""
     _check_marks(marks)
     if k < 1:
         raise not_allowed("k", "a whole number of at least 1", k)
@@ -156,7 +156,7 @@ def _check_marks(marks: Marks) -> None:
 class TruthScores:
     """Scores of one map, or the expected scores of a random one. `size` of the `n` features are true: the set L.
 
-    Ranks count from 1, the highest score; low ranks and high shares are good. Of one map, `exact` and `pointing`
+    Ranks count from 1, the highest score; low ranks and high shares are good. For a single map, `exact` and `pointing`
     are 0 or 1.
     """
 
@@ -169,7 +169,8 @@ class TruthScores:
     pointing: float
     """Whether the feature with the highest score is in L."""
     mean_rank: float
-    """The smallest r whose top r contain L, from |L| to n. Its mean over examples gave it the name."""
+    """The smallest r such that the top r features contain L, from |L| to n. The name is that of its mean over
+    examples."""
     mean_of_ranks: float
     """The mean of the ranks of L, from (|L| + 1) / 2 to n - (|L| - 1) / 2."""
 
@@ -182,11 +183,11 @@ class TruthScores:
 def truth_scores(
     scores: Float[np.ndarray, "*shape"], truth: Bool[np.ndarray, "*shape"], seed: Sequence[int] = (0,)
 ) -> TruthScores:
-    """Scores of the map of one example: a score a feature, in a grid or a row, without special tokens.
+    """Compare the map of one example with the truth. `scores`: one per feature, in a grid or row, no special tokens.
 
-    The highest score counts as the most important, for signed maps too. Ties: `engine.metrics.ranking`, so that a
-    map of equal scores is judged by chance. The pointing game is that of Zhang et al. (2018), section 4.1, without
-    their tolerance of 15 pixels: a patch is coarse enough. Overlap and mean rank: section 6 of the design.
+    The highest score counts as the most important, for signed maps too. Ties are broken as in `engine.metrics.ranking`,
+    so that a constant map scores as by chance. The pointing game is that of Zhang et al. (2018), section 4.1, without
+    their tolerance of 15 pixels, as a patch is coarse enough. Overlap and mean rank: section 6 of the design.
     """
     _check_truth(truth)
     true = truth.ravel()[rank_features(scores.ravel(), seed)]
@@ -204,10 +205,10 @@ def truth_scores(
 
 
 def truth_mass(scores: Float[np.ndarray, "*shape"], truth: Bool[np.ndarray, "*shape"]) -> float | None:
-    """The share of `sum |a|` that lies on the true features, from 0 to 1, high is good; None of a map of zeros.
+    """Return the share of `sum |a|` on the true features, from 0 to 1, high is good; None for a zero map.
 
     Source: Arras, Osman and Samek (2022), CLEVR-XAI, relevance mass accuracy. They leave the sign to the method; here
-    it does not count, so that methods with and without signs are held against each other.
+    it is ignored, so that methods with and without signs can be compared.
     """
     _check_truth(truth)
     size = np.abs(scores)
@@ -216,7 +217,7 @@ def truth_mass(scores: Float[np.ndarray, "*shape"], truth: Bool[np.ndarray, "*sh
 
 
 def expected_truth_scores(n: int, size: int) -> TruthScores:
-    """The mean over all orders of the features, `size` of `n` being true."""
+    """Return the mean scores over all orders of `n` features, of which `size` are true."""
     return TruthScores(
         n=n,
         size=size,
@@ -229,7 +230,7 @@ def expected_truth_scores(n: int, size: int) -> TruthScores:
 
 
 def truth_skip_reason(truth: Bool[np.ndarray, "*shape"], feature: str = "feature") -> str | None:
-    """Why no map can be held against this truth; None where one can. `feature`: what one is called."""
+    """Return why no map can be compared with this truth, or None. `feature`: name of a feature in the reason."""
     if not truth.any():
         return f"no {feature} is true, so there is nothing to find."
     return f"every {feature} is true, so any map finds them." if truth.all() else None

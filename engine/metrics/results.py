@@ -1,4 +1,4 @@
-"""Metric values of all examples and their means: a row an example, scores with 95% intervals, differences by pairs."""
+"""Metric values and their means: one row per example, mean scores with 95% intervals, and paired differences."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Interval = tuple[float, float]
 LEVEL = 0.95
 RESAMPLES = 2000
 ROUNDING = 1e-12
-"""Sums that differ by less, relative to the largest value, are equal."""
+"""Difference, relative to the largest value, below which sums count as equal."""
 ONE = "no interval: only one example"
 EQUAL = "no interval: all examples have the same value, so resampling shows no spread"
 BY_BATCH = "no interval and no rank: examples that were explained together share one measurement"
@@ -29,7 +29,7 @@ BY_BATCH = "no interval and no rank: examples that were explained together share
 class MetricKey:
     """The method, data and metric of a value, apart from the example.
 
-    `against`: the other method, where two are compared. `percent`: the share of units, along a removal curve.
+    `against`: the other method, if two are compared. `percent`: the share of units, along a removal curve.
     """
 
     model: str
@@ -42,7 +42,7 @@ class MetricKey:
 
 @dataclass(frozen=True)
 class MetricRow:
-    """One observation: a metric of one method's map of one example, by its place in the data set."""
+    """One observation: a metric of one method's map. `example`: the index in the data set."""
 
     of: MetricKey
     example: int
@@ -56,7 +56,7 @@ class MetricRow:
             )
 
     def as_plain(self) -> dict[str, str | int | float | None]:
-        """The columns of a tidy table."""
+        """Return the columns of a tidy table."""
         of = self.of
         return {
             "model": of.model,
@@ -81,9 +81,9 @@ class MetricSkip:
 
 @dataclass(frozen=True)
 class MetricScore:
-    """The mean of a metric over `n` examples with its 95% interval; None where no example has one (see `doubt`).
+    """The mean of a metric over `n` examples with its 95% interval (None: see `doubt`).
 
-    `skipped`: how many examples have no value, by reason.
+    `value`: None if no example has one. `skipped`: number of examples without a value, by reason.
     """
 
     metric: str
@@ -104,7 +104,7 @@ class MetricScore:
 
     @property
     def doubt(self) -> str:
-        """Why it has no interval, or one that tells nothing, in words; empty where it has one."""
+        """The reason for a missing or uninformative interval, or an empty string."""
         if self.n == 0:
             return ""
         if metric(self.metric).by_batch:
@@ -115,9 +115,9 @@ class MetricScore:
 
 
 def mean_scores(rows: Iterable[MetricRow], skips: Iterable[MetricSkip] = (), seed: int = 0) -> list[MetricScore]:
-    """A score for each key of the rows and skips, in the order in which they first come.
+    """Return a score for each key of the rows and skips, in order of first occurrence.
 
-    Give the rows of some examples only, and they are scores of that slice.
+    Rows of a slice of the examples give the scores of that slice.
     """
     values: dict[MetricKey, list[float]] = {}
     reasons: dict[MetricKey, Counter[str]] = {}
@@ -130,7 +130,7 @@ def mean_scores(rows: Iterable[MetricRow], skips: Iterable[MetricSkip] = (), see
 
 @dataclass(frozen=True)
 class MeanDifference:
-    """Difference of two means over the same `n` examples with a 95% interval; None where there are none."""
+    """Difference of two means over the same `n` examples with a 95% interval; None if undefined."""
 
     value: float | None
     interval: Interval | None
@@ -138,7 +138,7 @@ class MeanDifference:
 
 
 def mean_difference(rows: Iterable[MetricRow], one: MetricKey, other: MetricKey, seed: int = 0) -> MeanDifference:
-    """The mean difference by pairs: what makes an example hard makes it hard for both, and does not count."""
+    """Return the mean of paired differences, in which the difficulty of examples cancels out."""
     by_example: dict[MetricKey, dict[int, float]] = {one: {}, other: {}}
     for row in rows:
         if row.of in by_example:
@@ -166,17 +166,17 @@ def _score(of: MetricKey, values: Sequence[float], skipped: Mapping[str, int], s
 
 
 def interval(values: Float[np.ndarray, "example"], seed: int = 0, share: bool = False) -> Interval | None:
-    """95% interval of the mean over examples, in its unit; None of fewer than two examples.
+    """Return the 95% interval of the mean over examples, in its unit; None for fewer than two examples.
 
-    `share`: each example counts as 1 or as 0, so that the mean is a share of them. Then it is the exact interval of
-    Clopper and Pearson (1934), which leaves room even where all of them count, or none. Values between, such as means
-    over several models, are resampled as any others.
+    `share`: each example counts as 1 or 0, so the mean is a share of the examples. The interval is then the exact one
+    of Clopper and Pearson (1934), which has a width even if all values are 1 or all are 0. Values in between, such as
+    means over several models, are resampled like any others.
 
-    Resampling is by the bias-corrected and accelerated bootstrap (Efron, 1987; DiCiccio and Efron, 1996, section 2):
-    values such as falls of a probability are skewed. Of few examples it is too narrow, so that the normal quantile
-    gives way to sqrt(n / (n - 1)) times Student's t, as Hesterberg (2015, The American Statistician 69) expands
-    percentiles. The draws depend on the seed and on how many examples there are, so that methods are resampled alike.
-    Of equal values it has no width, for it cannot tell how far others lie: who shows it says so (`MetricScore.doubt`).
+    Resampling uses the bias-corrected and accelerated bootstrap (Efron, 1987; DiCiccio and Efron, 1996, section 2),
+    since values such as drops in probability are skewed. For few examples it is too narrow, so the normal quantile is
+    replaced by sqrt(n / (n - 1)) times Student's t, as Hesterberg (2015, The American Statistician 69) expands
+    percentiles. The draws depend only on the seed and the number of examples, so methods are resampled alike. For equal
+    values the interval has no width, as resampling shows no spread; `MetricScore.doubt` then says so.
     """
     if len(values) < 2:
         return None
@@ -190,19 +190,19 @@ def interval(values: Float[np.ndarray, "example"], seed: int = 0, share: bool = 
 
 
 def resample(values: Float[np.ndarray, "example cell"], seed: int = 0) -> Float[np.ndarray, "resample cell"]:
-    """The means over examples in each resample, for intervals of what is no mean itself."""
+    """Return the means over examples in each resample, for intervals of statistics other than means."""
     return _resample_counts(len(values), seed) @ values / len(values)
 
 
 def share_interval(hits: int, n: int, chance: float = 1 - LEVEL) -> Interval:
-    """Clopper and Pearson's interval of a share, wrong with at most that chance, each end in half of it."""
+    """Return Clopper and Pearson's interval of a share. `chance`: largest probability of an error, half at each end."""
     betaincinv = scipy.special.betaincinv
     low = float(betaincinv(hits, n - hits + 1, chance / 2)) if hits else 0.0
     return low, float(betaincinv(hits + 1, n - hits, 1 - chance / 2)) if hits < n else 1.0
 
 
 def wilson_interval(share: float, count: int | float, quantile: float) -> Interval:
-    """Score interval of a share of `count` answers, which may be an effective sample size, not an integer.
+    """Return the score interval of a share of `count` answers; `count` may be an effective sample size, not an integer.
 
     Source: Wilson (1927); Brown, Cai and DasGupta (2001), equation 4.
     """
@@ -215,9 +215,9 @@ def wilson_interval(share: float, count: int | float, quantile: float) -> Interv
 def _quantile_levels(
     values: Float[np.ndarray, "example"], means: Float[np.ndarray, "resample"]
 ) -> Float[np.ndarray, "2"]:
-    """The quantiles of the resampled means that bound the interval."""
+    """Return the quantile levels of the resampled means that bound the interval."""
     mean, gaps = values.mean(), values - values.mean()
-    # Resamples that hold each example once have the same mean but for rounding, which differs between processors.
+    # Resamples that hold each example once have the same mean except for rounding, which differs between processors.
     same = ROUNDING * np.abs(values).max()
     below = ((means < mean - same).mean() + (means <= mean + same).mean()) / 2
     bias = scipy.special.ndtri(np.clip(below, 1 / len(means), 1 - 1 / len(means)))
@@ -233,5 +233,5 @@ def _expansion(n: int) -> float:
 
 @functools.lru_cache(maxsize=4)
 def _resample_counts(n: int, seed: int) -> Float[np.ndarray, "resample example"]:
-    """Multiplicity of each example in each resample."""
+    """Return the multiplicity of each example in each resample."""
     return np.random.default_rng([seed, n]).multinomial(n, np.full(n, 1 / n), RESAMPLES).astype(np.float64)

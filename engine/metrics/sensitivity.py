@@ -1,10 +1,10 @@
 """Sensitivity of a map to small changes of its input, and its complexity (both after Bhatt et al., 2020).
 
-Texts have no neighbors, so what moves is the word embedding of each token: every dimension by a number drawn
-uniformly within `radius` times the standard deviation of the embeddings of the text. Pictures move in their pixels, as
-the model sees them: every color of each by a number drawn uniformly within `radius` times the range of colors, and
-never out of that range. Special tokens and positions stay. Both are balls of the largest change, as in Yeh et al.
-(2019), On the (in)fidelity and sensitivity of explanations, section 3.
+Texts have no neighbors, so the word embedding of each token is perturbed: every dimension by a value drawn uniformly
+within `radius` times the standard deviation of the text's embeddings. Pictures are perturbed at the pixels that the
+model reads: every color channel by a value drawn uniformly within `radius` times the color range, clipped to that
+range. Special tokens and position embeddings are unchanged. Both neighborhoods are balls in the maximum norm, as in Yeh
+et al. (2019), On the (in)fidelity and sensitivity of explanations, section 3.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ from engine.vision.classifier import ImageClassifier
 from engine.vision.picture import EncodedPicture
 
 VERSION = 1
-"""Raised whenever the numbers of sensitivities change."""
+"""Increased whenever the values of sensitivities change."""
 EXAMPLES_AT_ONCE = 8
 UNSTABLE = "every small change of the input changes the prediction"
 FLAT = "all scores are zero"
 RADII = {"text": 0.1, "image": 0.02}
-"""Of texts about 6% of the length of an embedding; of pictures 5 of 255 levels of a color."""
+"""Default radius by kind of input: for texts about 6% of the length of an embedding, for pictures 5 of 255 levels."""
 MOVES = 0x5E25
-"""Keeps these draws apart from those of methods with the same seed."""
+"""Separates these draws from those of methods with the same seed."""
 
 
 def complexity(scores: Float[np.ndarray, "unit"]) -> float | None:
-    """Complexity of a map: the entropy of `|a| / sum |a|` in nats.
+    """Return the complexity of a map: the entropy of `|a| / sum |a|` in nats.
 
-    0 for one score alone, log n where all have one size; None of a zero map.
+    0 if only one score is not 0, log n if all have the same size; None for a zero map.
 
     Source: Bhatt et al. (2020), Evaluating and aggregating feature-based model explanations, complexity.
     """
@@ -68,9 +68,9 @@ def complexity(scores: Float[np.ndarray, "unit"]) -> float | None:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """`value`: from 0, relative to the length of the map; None where there is none, for the `reason` given.
+    """Sensitivity of a map. `value`: at least 0, relative to the norm of the map; None for the given `reason`.
 
-    `kept`: how many of the small changes left the prediction as it was. `evaluations`: of the model, for them all.
+    `kept`: number of small changes that left the prediction unchanged. `evaluations`: number of model evaluations.
     """
 
     value: float | None
@@ -84,12 +84,12 @@ def sensitivities(
     radius: int | float | None = None,
     samples: int = SAMPLES,
 ) -> list[Sensitivity]:
-    """`max ||a(x') - a(x)|| / ||a(x)||` over `samples` neighbors x' with the same predicted class, in the order asked.
+    """Return `max ||a(x') - a(x)|| / ||a(x)||` over neighbors x' with the same predicted class, one per request.
 
-    Neighbors: by `move`, within `radius`, else the default of `RADII`. The explained class stays that of x. The map is
-    divided by its length, so that methods of different units compare, as Captum does. What a method draws by chance
-    it draws anew for each neighbor, as it would for any other text: that it differs is part of what a reader sees.
-    Sources: Yeh et al. (2019), SENS_MAX, by draws; Bhatt et al. (2020), who keep the predicted class.
+    `samples` neighbors are drawn by `move` within `radius`, by default that of `RADII`. The explained class remains
+    that of x. The change is divided by the norm of the map, as in Captum, to compare methods with different units.
+    Random methods draw anew for each neighbor, as for any other input; this variation is part of what a reader sees.
+    Sources: Yeh et al. (2019), SENS_MAX, by sampling; Bhatt et al. (2020), who keep the predicted class.
     """
     if samples < 1:
         raise not_allowed("samples", "a whole number of at least 1", samples)
@@ -107,7 +107,7 @@ def sensitivities(
 
 @dataclass(frozen=True, eq=False)
 class _SensitivityQuery:
-    """A map with the neighborhood of its input, and the cache key."""
+    """A map with the neighborhood of its input, and the cache key of its sensitivity."""
 
     request: Request
     explanation: Explanation
@@ -118,8 +118,8 @@ class _SensitivityQuery:
     def of_map(
         cls, request: Request, explanation: Explanation, radius: int | float | None, samples: int
     ) -> _SensitivityQuery:
-        """The query with the default radius of the input's kind where none is given."""
-        # By its index, so that "the predicted class" and its name are one.
+        """Return the query of a map. `radius`: None for the default of the input's kind."""
+        # By its index, so that "the predicted class" and its name share a key.
         request = dataclasses.replace(request, target=explanation.provenance.target)
         return cls(request, explanation, float(RADII[request.example.kind] if radius is None else radius), samples)
 
@@ -141,7 +141,7 @@ class _SensitivityQuery:
 
     @property
     def task_key(self) -> tuple[Any, ...]:
-        """Queries that agree in this can be one task."""
+        """Key of the task; queries with the same key can form one task."""
         request = self.request
         params = tuple(sorted(request.params.items()))
         return request.model, request.dtype, request.example.kind, request.method, params, request.heads
@@ -163,7 +163,7 @@ def _load_cached(queries: Sequence[_SensitivityQuery]) -> dict[str, Sensitivity]
 
 
 def _measure(queries: Sequence[_SensitivityQuery]) -> dict[str, Sensitivity]:
-    """Measure maps that are one task. The caller holds the turn."""
+    """Measure maps that form one task. The caller holds the device."""
     results, request = _load_cached(queries), queries[0].request
     missing = [query for query in queries if query.key not in results]
     if not missing:
@@ -183,7 +183,7 @@ def _measure(queries: Sequence[_SensitivityQuery]) -> dict[str, Sensitivity]:
 
 
 def _neighbors(running: AnyClassifier, model: AnyClassifier, query: _SensitivityQuery) -> list[TaskItem]:
-    """Neighbors with the predicted class of the input; a regression head has none to keep."""
+    """Return the neighbors with the input's predicted class (all for a regression head); none for a zero map."""
     explanation = query.explanation
     if not explanation.scores[explanation.features].any():
         return []
@@ -198,7 +198,7 @@ def _neighbors(running: AnyClassifier, model: AnyClassifier, query: _Sensitivity
 
 
 def _explain(method: str, request: Request, model: AnyClassifier, items: list[TaskItem]) -> list[Attribution]:
-    """Maps of the neighbors; members of ensembles at their defaults, as an ensemble asks for them."""
+    """Compute the maps of the neighbors; members of ensembles use their default parameters, as in any ensemble."""
     if not items:
         return []
     about = explainer(method, model.kind)
@@ -221,7 +221,7 @@ def _sensitivity(query: _SensitivityQuery, near: Sequence[Attribution]) -> Sensi
 
 @dataclass(frozen=True, eq=False)
 class MovedText(EncodedText):
-    """A text whose word embeddings are somewhere near its own."""
+    """A text whose word embeddings are perturbed by `moves`."""
 
     moves: Float[np.ndarray, "seq d_model"]
 
@@ -232,11 +232,11 @@ class MovedText(EncodedText):
 
 @dataclass(frozen=True, eq=False)
 class MovedPrompt(MovedText, EncodedPrompt):
-    """A prompt, with its classes, whose word embeddings are somewhere near its own."""
+    """A prompt, with its classes, whose word embeddings are perturbed by `moves`."""
 
 
 def moved(encoded: EncodedText, moves: Float[np.ndarray, "seq d_model"]) -> MovedText:
-    """The text, or another neighbor of it, with these moves."""
+    """Return the text perturbed by `moves`, which replace those of a neighbor."""
     own = {field.name: getattr(encoded, field.name) for field in dataclasses.fields(encoded)}
     kind = MovedPrompt if isinstance(encoded, EncodedPrompt) else MovedText
     return kind(**{**own, "moves": moves})
@@ -244,7 +244,7 @@ def moved(encoded: EncodedText, moves: Float[np.ndarray, "seq d_model"]) -> Move
 
 @dataclass(frozen=True, eq=False)
 class MovedBatch(TextBatch):
-    """Padded examples with what is added to their word embeddings."""
+    """Padded examples, with the `moves` that are added to their word embeddings."""
 
     moves: Float[torch.Tensor, "batch seq d_model"]
 
@@ -255,15 +255,15 @@ class MovedBatch(TextBatch):
 
 @dataclass(frozen=True, eq=False)
 class MovedPromptBatch(MovedBatch, PromptBatch):
-    """Padded prompts with what is added to their word embeddings."""
+    """Padded prompts, with the `moves` that are added to their word embeddings."""
 
 
 class MovedTextClassifier(TextClassifier):
-    """The model, shared, for moved texts. Its memo is its own."""
+    """The shared model, for perturbed texts. It has its own memo."""
 
     def collate(self, examples: Sequence[EncodedText]) -> TextBatch:
         batch = super().collate(examples)
-        # Methods that remove tokens ask for many rows of one text: its moves are put together once.
+        # Methods that remove tokens request many rows of one text, so its moves are padded once.
         once = {id(example): cast(MovedText, example) for example in examples}
         place = {name: number for number, name in enumerate(once)}
         wide = np.zeros((len(once), batch.ids.shape[1], self.embedding.embedding_dim), dtype=np.float32)
@@ -278,15 +278,15 @@ class MovedTextClassifier(TextClassifier):
 
 
 class MovedCausalModel(MovedTextClassifier, CausalModel):  # type: ignore[misc] # its batches are of prompts
-    """A causal language model, shared, for moved prompts."""
+    """The shared causal language model, for perturbed prompts."""
 
 
 class MovedZeroShotClassifier(MovedTextClassifier, ZeroShotClassifier):
-    """A zero-shot classifier, shared, for moved texts: its hypotheses stay where they are."""
+    """The shared zero-shot classifier, for perturbed texts; hypotheses are not perturbed."""
 
 
 def classifier_of_neighbors(model: AnyClassifier) -> AnyClassifier:
-    """The model that reads what `move` returns: for pictures the model itself."""
+    """Return the model that reads the results of `move`; for pictures, the model itself. Errors: label prompts."""
     if not isinstance(model, TextClassifier):
         return model
     if isinstance(model, LabelClassifier):
@@ -300,7 +300,7 @@ def classifier_of_neighbors(model: AnyClassifier) -> AnyClassifier:
 
 
 def move(model: AnyClassifier, encoded: EncodedInput, number: int, radius: int | float, seed: int = 0) -> EncodedInput:
-    """The neighbor of that number, which depends on the seed and the input alone. The caller holds the turn."""
+    """Return a neighbor, drawn within `radius` by its number, the seed and the input. The caller holds the device."""
     draw = np.random.default_rng([MOVES, seed, number, *encoded.ids.tolist()])
     if isinstance(encoded, EncodedPicture):
         return _move_picture(cast(ImageClassifier, model), encoded, draw, radius)
@@ -310,7 +310,7 @@ def move(model: AnyClassifier, encoded: EncodedInput, number: int, radius: int |
 
 
 def distance(encoded: EncodedInput, neighbor: EncodedInput) -> float:
-    """The Euclidean distance of the word embeddings of one text, each of which may be moved."""
+    """Return the Euclidean distance between the word embeddings of a text and of its neighbor."""
     one, other = (each.moves if isinstance(each, MovedText) else 0 for each in (encoded, neighbor))
     return float(np.linalg.norm(np.subtract(one, other)))
 

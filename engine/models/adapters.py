@@ -1,4 +1,4 @@
-"""The adapter of a text model, by what its config.json says: of the project's families and of those of plugins."""
+"""Lookup of a text model's adapter by its config.json, for built-in families and those of plugins."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ ADAPTERS: dict[str, TextAdapter] = {**encoders.CLASSIFIERS, **decoders.CLASSIFIE
 CAUSAL_ADAPTERS: dict[str, TextAdapter] = dict(decoders.LANGUAGE_MODELS)
 """Causal language models by the name of their architecture in config.json."""
 OTHER_ADAPTERS: dict[str, TextAdapter] = {adapter.architecture: adapter for adapter in encoders.OTHER_CLASSIFIERS}
-"""Classifiers of a family that has another one, by architecture."""
+"""Additional classifiers of families that have more than one, by architecture."""
 
 
 def register_family(model_type: str, adapter: TextAdapter) -> None:
-    """Register a family of text models, which must be new.
+    """Register a new family of text models.
 
-    Classifiers are known by the `model_type` of their config.json, causal language models by their architecture.
+    Classifiers are keyed by the `model_type` of their config.json, causal language models by their architecture.
+    Errors: the adapter is not a `TextAdapter`; the family is registered already.
     """
     if not isinstance(adapter, TextAdapter):
         raise UsageError(f"adapter of {model_type}: must be a TextAdapter, got {type(adapter).__name__}")
@@ -36,7 +37,7 @@ def register_family(model_type: str, adapter: TextAdapter) -> None:
 
 
 def causal_adapter(config: Mapping[str, Any]) -> TextAdapter | None:
-    """The adapter of a causal language model by its config.json; None where it is no such model."""
+    """Return the adapter of a causal language model by its config.json, or None for any other model."""
     plugins.load("models")
     names = config.get("architectures")
     known = [name for name in map(str, names) if name in CAUSAL_ADAPTERS] if isinstance(names, list) else []
@@ -44,7 +45,7 @@ def causal_adapter(config: Mapping[str, Any]) -> TextAdapter | None:
 
 
 def adapter_of_config(config: Mapping[str, Any], where: str) -> TextAdapter:
-    """The adapter of a classifier by its config.json. `where`: the model's name, for the error."""
+    """Return the adapter of a classifier by its config.json. `where`: the model's name, for the error."""
     names = config.get("architectures")
     other = (
         [OTHER_ADAPTERS[str(name)] for name in names if str(name) in OTHER_ADAPTERS] if isinstance(names, list) else []
@@ -53,7 +54,7 @@ def adapter_of_config(config: Mapping[str, Any], where: str) -> TextAdapter:
 
 
 def adapter_of_base(config: Mapping[str, Any], where: str) -> TextAdapter:
-    """The adapter of what `exegesis train` makes of a base, by the base's config.json; its architecture is left out."""
+    """Return the adapter of a classifier trained from a base, by the base's config.json, ignoring its architecture."""
     return adapter_for(str(config.get("model_type", "")), where).configured(config)
 
 

@@ -1,10 +1,10 @@
 """Attention capture: one mechanism for every family.
 
 Transformers calls a registered function with queries, keys, values, the scaling, the mask and T5's position bias.
-Ours computes the same attention in plain, twice differentiable tensor operations, hands each layer's logits and
-probabilities to a recorder if there is one (else torch's own kernel is quicker), and scales the outputs of heads where
-scales are set. It is registered under the same name for the masks: without that the mask is silently dropped, GPT-2
-loses causality and BERT attends to padding.
+Ours computes the same attention in plain, twice differentiable tensor operations, passes each layer's logits and
+probabilities to the active recorder (without one, it calls torch's faster kernel), and scales the outputs of heads if
+scales are set. It is also registered for masks under the same name: otherwise the mask is silently dropped, GPT-2 loses
+causality and BERT attends to padding.
 """
 
 from __future__ import annotations
@@ -42,19 +42,20 @@ class AttentionRecorder:
     values: list[torch.Tensor] = field(default_factory=list)
     """Values that the layer's heads mix, each `[batch head key d_head]`."""
     scales: list[torch.Tensor | None] = field(default_factory=list)
-    """Factors of the outputs of the layer's heads, each `[#batch head]`; None where none is scaled."""
+    """Factors of the outputs of the layer's heads, each `[#batch head]`; None if no head is scaled."""
     max_layers: int | None = None
     recorded: frozenset[int] | None = None
-    """Only parts with these ids are recorded: the encoder's blocks where there is a decoder. None for all."""
+    """Ids of the modules that are recorded, such as those of the encoder's blocks of a model with a decoder; None for
+    all."""
 
     def records(self, module: torch.nn.Module) -> bool:
-        """Whether that layer's attention is recorded."""
+        """Whether the attention of `module` is recorded."""
         return self.recorded is None or id(module) in self.recorded
 
 
 _recorder: ContextVar[AttentionRecorder | None] = ContextVar("exegesis_attention_recorder", default=None)
 _scales: ContextVar[Mapping[int, torch.Tensor]] = ContextVar("exegesis_head_scales", default=MappingProxyType({}))
-"""Scales `[#batch head]` by `id` of a part of a block. The order of calls would be wrong after a failed pass."""
+"""Scales `[#batch head]` by the `id` of a block's submodule. Counting calls would go wrong after a failed pass."""
 
 
 def captured_attention(
@@ -130,7 +131,10 @@ def fused_attention(
     softcap: float | None = None,
     **options: Any,
 ) -> torch.Tensor:
-    """Compute attention by torch's kernel, which is faster but gives no probabilities, and knows no `softcap`."""
+    """Compute attention by torch's kernel, which is faster but returns no probabilities.
+
+    The kernel has no `softcap`: with one, plain tensor operations are used.
+    """
     if softcap is not None:
         return _explicit_attention(
             module, query, key, value, attention_mask, None, scaling, dropout, position_bias, softcap, **options
@@ -145,7 +149,7 @@ def fused_attention(
 def _shared_heads(
     query: Float[torch.Tensor, "batch head query d_head"], shared: Float[torch.Tensor, "batch group key d_head"]
 ) -> Float[torch.Tensor, "batch head key d_head"]:
-    """Keys or values of each head, where a group of heads shares them (Ainslie et al., 2023)."""
+    """Return the keys or values of each head, repeated if a group of heads shares them (Ainslie et al., 2023)."""
     size = query.shape[1] // shared.shape[1]
     return shared if size == 1 else shared.repeat_interleave(size, dim=1)
 
@@ -165,7 +169,7 @@ def register_attention(name: str, function: Callable[..., tuple[torch.Tensor, to
 
 
 _users: dict[int, list[tuple[object, str]]] = {}
-"""By `id` of a config: its original implementation, then those of the threads inside `use_attention`."""
+"""Attention implementations by `id` of a config: the original, then those of the threads inside `use_attention`."""
 _lock = threading.Lock()
 
 

@@ -45,13 +45,13 @@ CONFIG_DEFAULTS: dict[str, dict[str, int]] = {
     "siglip": {**_TOWER, "patch_size": 16},
     "swin": {"patch_size": 4},
 }
-"""What a config.json of a `model_type` may leave out: the defaults of transformers."""
+"""Defaults of transformers for values that a config.json may omit, by `model_type`."""
 PICTURE_SECTION = "vision_config"
-"""The part of a config.json that describes the model of pictures, where there is one of texts beside it."""
+"""The section of a config.json that describes the image encoder of a model that also has a text encoder."""
 ZERO_SHOT = ("CLIPModel", "SiglipModel")
-"""Architectures that match pictures with texts: their classes are labels that a person gives."""
+"""Architectures that match pictures with texts; their classes are labels chosen by the user."""
 CAUSAL_ENDINGS = ("ForCausalLM", "GPT2LMHeadModel")
-"""Ends of the names of the architectures of causal language models."""
+"""Suffixes of the architecture names of causal language models."""
 DEFAULT_MODEL = "reviews-minilm"
 """Text model that is listed first and selected by default."""
 EMBEDDED = Path(__file__).parent / "embedded"
@@ -66,7 +66,7 @@ HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w.-]+)?")
 class ModelSource:
     """Location of a model. `base`: the folder of the base weights if `folder` contains an adapter.
 
-    `prompts`: the classes that the model's name gives, if any.
+    `prompts`: the labels in the model's name, if any.
     """
 
     id: str
@@ -88,27 +88,27 @@ class ModelSource:
 
 
 def embedded_models() -> list[str]:
-    """List the text models that are here by name: embedded classifiers, the default first; then language models."""
+    """List the available text models: embedded classifiers, the default first, then language models."""
     names = [p.parent.name for p in EMBEDDED.glob("*/card.json") if not (p.parent / PROCESSOR).is_file()]
     ordered = sorted(names, key=lambda name: (_is_embedded_causal(EMBEDDED / name), name != DEFAULT_MODEL, name))
     return [*ordered, *fetched.fetched_models()]
 
 
 def is_causal(model: str) -> bool:
-    """Whether a model that can be found is a causal language model, by its config.json. Loads no model."""
+    """Whether a model is a causal language model, by its config.json. Loads no model. Errors: it cannot be located."""
     source = locate(model)
     return source.base is None and is_causal_config(config(source))
 
 
 @functools.lru_cache(maxsize=256)
 def _is_embedded_causal(folder: Path) -> bool:
-    """Remembered, since every picker sorts by it and no running process changes an embedded model."""
+    """Whether an embedded model is causal. Memoized: every picker sorts by it, and embedded models never change."""
     file = folder / "config.json"
     return file.is_file() and is_causal_config(read_json(folder.name, file))
 
 
 def is_causal_config(config: Mapping[str, Any]) -> bool:
-    """Whether a config.json is of a causal language model."""
+    """Whether a config.json describes a causal language model."""
     names = config.get("architectures")
     return isinstance(names, list) and any(str(name).endswith(CAUSAL_ENDINGS) for name in names)
 
@@ -128,13 +128,14 @@ def embedded_bases() -> list[str]:
 
 
 def is_embedded(model: str) -> bool:
-    """Whether a model or a base of that name is embedded, or fetched and stored here."""
+    """Whether a model or a base of this name is embedded, or fetched and stored here."""
     return _is_embedded(model, EMBEDDED) or fetched.is_fetched(model)
 
 
 @functools.lru_cache(maxsize=256)
 def _is_embedded(model: str, embedded: Path) -> bool:
-    """As `is_embedded`; remembered, since every picker and cache key needs it and no running process adds a model."""
+    """As `is_embedded`, without fetched models. Memoized: every picker and cache key needs it, and no process adds a
+    model."""
     folder = embedded / model
     named = folder.parent in (embedded, embedded / BASE_PREFIX)
     return named and any((folder / name).is_file() for name in ("card.json", PROCESSOR))
@@ -163,13 +164,13 @@ def locate(model: str) -> ModelSource:
 
 
 def matches_pictures(config: Mapping[str, Any]) -> bool:
-    """Whether a model with this config.json matches pictures with texts, so that it has no classes but labels."""
+    """Whether a model with this config.json matches pictures with texts, so that its classes are the user's labels."""
     names = config.get("architectures")
     return isinstance(names, list) and any(name in ZERO_SHOT for name in names)
 
 
 def needs_labels(model: str) -> bool:
-    """Whether a model has no classes but labels, whether its name has some or not; False where it cannot be read."""
+    """Whether a model's classes are the user's labels, given in its name or not; False if it cannot be read."""
     try:
         return matches_pictures(config(locate(base_name(model))))
     except ExegesisError:
@@ -177,7 +178,7 @@ def needs_labels(model: str) -> bool:
 
 
 def label_rules(model: str) -> LabelRules | None:
-    """What a model, with labels in its name or without, allows as labels; None where it takes or reads none."""
+    """Return the label rules of a zero-shot model, with or without labels in its name; None for any other model."""
     try:
         return _label_rules(locate(base_name(model)))
     except ExegesisError:
@@ -185,12 +186,12 @@ def label_rules(model: str) -> LabelRules | None:
 
 
 def is_entailment(label: str) -> bool:
-    """Whether a label of an NLI model says that the second text follows from the first."""
+    """Whether a label of an NLI model means that the second text follows from the first."""
     return label.casefold().startswith("entail")
 
 
 def _label_rules(source: ModelSource) -> LabelRules:
-    """The rules of the kind of zero-shot model. Errors: it is none."""
+    """Return the label rules of a zero-shot model. Errors: it is not one."""
     stated = {} if source.base is not None else config(source)
     if matches_pictures(stated):
         return PICTURE_LABELS
@@ -220,7 +221,7 @@ def _locate(model: str) -> ModelSource:
         raise UsageError(f"model: {model} is not stored here yet. Fetch it: exegesis models get {model}.")
     if model.startswith(BASE_PREFIX):
         raise unknown("base", model, embedded_bases())
-    if path.suffix.lower() == ".gguf":  # whether it exists is not for everybody to know
+    if path.suffix.lower() == ".gguf":  # the error must not reveal whether the file exists
         raise UsageError(
             f"model: a GGUF file such as {excerpt(model)} is not read. Give a folder with config.json and safetensors."
         )
@@ -234,9 +235,9 @@ def _locate(model: str) -> ModelSource:
 
 @contextlib.contextmanager
 def fixed_revisions() -> Iterator[None]:
-    """Read the files of each model at most once in the block, for keys of many cached results.
+    """Read the files of each model at most once in the block, to build the keys of many cached results.
 
-    Threads that compute read them again.
+    Other threads read them again.
     """
     known = _revisions.get()
     token = _revisions.set({} if known is None else known)
@@ -272,20 +273,20 @@ def _revision(model: str) -> str:
 
 
 def config(source: ModelSource) -> dict[str, Any]:
-    """Read the checkpoint's config.json. The sizes of a model of pictures stand at its top, nested or not."""
+    """Read the checkpoint's config.json. Sizes of an image encoder are at the top level, nested or not in the file."""
     stated = read_json(source.id, (source.base or source.folder) / "config.json")
     if stated.get("model_type") not in IMAGE_TYPES:
         return stated
     section = stated.get(PICTURE_SECTION)
     own = section if isinstance(section, dict) else {}
     heads = stated.get("num_heads")
-    if isinstance(heads, list) and heads:  # Swin: of each stage
+    if isinstance(heads, list) and heads:  # Swin: one number per stage
         own = {"num_hidden_layers": len(heads), "num_attention_heads": heads[-1], **own}
     return CONFIG_DEFAULTS.get(str(stated["model_type"]), {}) | own | stated
 
 
 def card(model: str) -> dict[str, Any]:
-    """Read the card.json of an embedded or trained model; empty if there is none, or if the labels are a user's."""
+    """Read the card.json of an embedded or trained model; empty if there is none, or if the name has labels."""
     source = locate(model)
     return {} if source.prompts is not None else _card(source)
 
@@ -293,7 +294,8 @@ def card(model: str) -> dict[str, Any]:
 def model_labels(model: str) -> tuple[str, ...]:
     """Read the labels of a model in the order of its outputs, one for a regression, without loading it.
 
-    A causal language model has none: the labels are those of a prompt. Nor has a zero-shot model whose name gives none.
+    Empty for a causal language model, whose labels are those of a prompt, and for a model that matches pictures with
+    texts without labels in its name.
 
     Errors: missing files; TypeError, ValueError or LookupError if config.json is invalid.
     """
@@ -302,7 +304,7 @@ def model_labels(model: str) -> tuple[str, ...]:
 
 
 def _own_labels(source: ModelSource) -> tuple[str, ...]:
-    """As `model_labels`, whatever labels the name gives."""
+    """As `model_labels`, ignoring labels in the name."""
     if source.base is not None:
         return tuple(_card(source).get("labels") or UNNAMED_LABELS)
     stated = config(source)
@@ -310,7 +312,7 @@ def _own_labels(source: ModelSource) -> tuple[str, ...]:
 
 
 def config_labels(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Labels in a config.json, in the order of the outputs."""
+    """Return the labels in a config.json, in the order of the outputs."""
     named = config.get("id2label")
     if named is None:
         return tuple(f"LABEL_{i}" for i in range(int(config.get("num_labels", len(UNNAMED_LABELS)))))
@@ -319,13 +321,13 @@ def config_labels(config: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def vocabulary_size(model: str) -> int | None:
-    """Number of tokens that a causal language model predicts, by its config.json; None for a classifier."""
+    """Return the number of tokens that a causal language model predicts, by its config.json; None for a classifier."""
     size = config(locate(model)).get("vocab_size") if is_causal(model) else None
     return size if type(size) is int else None
 
 
 def fair_scores(card: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Scores by split, without those on the held-out part, which chose the epoch, unless there are no others."""
+    """Return scores by split, without the held-out split, which chose the epoch, unless there is no other."""
     scores: dict[str, dict[str, Any]] = card.get("scores") or {}
     return {split: score for split, score in scores.items() if split != CHOSEN_ON} or scores
 
@@ -333,7 +335,7 @@ def fair_scores(card: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def locate_base(base: str, argument: str = "base", language_models: bool = False) -> Path:
     """Locate the folder of a base: `minilm`, `bases/NAME`, a local folder, or a hub id `owner/name[@revision]`.
 
-    `argument`: how errors call it. `language_models`: it may also be one that is embedded or fetched.
+    `argument`: its name in errors. `language_models`: whether embedded or fetched language models are allowed.
     """
     if base == "minilm":
         return minilm_folder()

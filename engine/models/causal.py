@@ -1,10 +1,10 @@
 """Causal language models as classifiers whose classes are tokens.
 
-A prompt fixes its *candidates*, the tokens that are its classes. Without a contrast they are the most probable next
-tokens, and one more class for all others, so that the softmax over the classes is exactly that over the vocabulary.
-With a contrast they are the target and the contrast, with the logits (logit of the target - logit of the contrast, 0):
-what is explained is the difference of the logits (Yin and Neubig, 2022, Interpreting language models with contrastive
-explanations, section 3).
+A prompt fixes its *candidates*, the tokens that are its classes. Without a contrast, these are the most probable next
+tokens, with one more class for all others, so the softmax over the classes equals that over the vocabulary. With a
+contrast, they are the target and the contrast, with the logits (logit of the target - logit of the contrast, 0): the
+difference of the logits is explained (Yin and Neubig, 2022, Interpreting language models with contrastive explanations,
+section 3).
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from engine.request import Example, Prompt
 from engine.result import OTHERS, Prediction, Token
 
 CANDIDATES = 20
-"""Tokens that are classes of a prompt without a contrast."""
+"""Number of tokens that are classes of a prompt without a contrast."""
 REMEMBERED = 4096
-"""Prompts whose most probable tokens are remembered."""
+"""Number of prompts whose most probable tokens are memoized."""
 MARK = "\N{OBJECT REPLACEMENT CHARACTER}"
-"""Stands for the text when a chat template is taken apart."""
+"""Placeholder for the text, used to split a rendered chat template."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class EncodedPrompt(EncodedText):
     """A tokenized prompt with its classes.
 
     candidates: the token of each class; with a contrast, the target and the contrast. target: the index of the class
-    that the prompt names, None for the predicted one. labels: the classes' names, the token texts as they are.
+    that the prompt names, None for the predicted one. labels: names of the classes, the unmodified token texts.
     """
 
     candidates: Int[np.ndarray, "candidate"]
@@ -59,7 +59,7 @@ class EncodedPrompt(EncodedText):
 
     @property
     def cut_before(self) -> int:
-        """Where the part of the prompt begins that was read: a long prompt loses its first tokens."""
+        """Character offset at which the part that the model reads begins; a long prompt loses its first tokens."""
         return min(token.start for token in self.tokens if not token.special) if self.truncated else 0
 
     @cached_property
@@ -69,7 +69,7 @@ class EncodedPrompt(EncodedText):
 
 @dataclass(frozen=True, eq=False)
 class PromptBatch(TextBatch):
-    """Padded prompts. `prompts`: the same, with the classes of each row."""
+    """Padded prompts. `prompts`: the encoded prompts, with the classes of each row."""
 
     prompts: Sequence[EncodedPrompt]
 
@@ -120,7 +120,7 @@ class CausalModel(TextClassifier):
     ) -> Float[torch.Tensor, "batch label"]:
         """Logits of the prompts' classes, at least in single precision.
 
-        A contrast leaves a prompt two classes, and padding where prompts without one share the batch.
+        A prompt with a contrast has two classes; its row is padded if prompts without a contrast share the batch.
         """
         assert isinstance(batch, PromptBatch)
         return reduce_logits(self.next_logits(batch, embeds), batch.prompts)
@@ -143,7 +143,7 @@ class CausalModel(TextClassifier):
     def next_logits_within(
         self, hidden: Float[torch.Tensor, "batch seq d_model"], batch: PromptBatch
     ) -> Float[torch.Tensor, "batch vocabulary"]:
-        """As `next_logits`, of prompts that the rows of a pass are or begin with. `hidden`: of those rows."""
+        """As `next_logits`, for prompts that equal or are prefixes of the rows of a pass. `hidden`: of those rows."""
         last = hidden[torch.arange(len(hidden), device=self.device), batch.lengths - 1]
         return self._capped(self._head(last))
 
@@ -163,7 +163,7 @@ class CausalModel(TextClassifier):
         return _as_prompt(encoded).labels
 
     def target_index(self, target: int | str | None, prediction: Prediction, encoded: EncodedText) -> int:
-        """As for a classifier; by default the prompt's own target. Errors: the contrast, whose logit is always 0."""
+        """Return the class to explain, by default the prompt's target. Errors: the contrast, whose logit is 0."""
         prompt = _as_prompt(encoded)
         if target is None and prompt.target is not None:
             return prompt.target
@@ -176,7 +176,7 @@ class CausalModel(TextClassifier):
         return index
 
     def token_text(self, token: int) -> str:
-        """The text of a token with its leading space, or its name in the vocabulary where it is part of a character."""
+        """Return a token's text with its leading space, or its vocabulary name if it is only part of a character."""
         name = self.tokenizer.convert_ids_to_tokens(token)
         if name is None:
             return f"token {token}"
@@ -186,9 +186,9 @@ class CausalModel(TextClassifier):
         return str(name if not text or "\N{REPLACEMENT CHARACTER}" in text else text)
 
     def token_labels(self, tokens: Sequence[int], first: int | None = None) -> tuple[str, ...]:
-        """The text of each token, all different and none `OTHERS`: a text that another token has gets its number.
+        """Return distinct names of tokens: their texts, followed by the token's id if the name is taken.
 
-        `first`: the index of the token that has its text before all others.
+        `OTHERS` is taken from the start. `first`: index of the token that gets its text before all others.
         """
         texts = [self.token_text(token) for token in tokens]
         owner = {text: at for at, text in reversed(list(enumerate(texts)))} | {OTHERS: None}
@@ -200,9 +200,9 @@ class CausalModel(TextClassifier):
         )
 
     def token_id(self, text: str, argument: str = "target") -> int:
-        """The token of that text, else of the text after a space: "are" names " are" where no token is "are".
+        """Return the id of the token with this text, or else with a space before it ("are" may name " are").
 
-        `argument`: how errors call it. Errors: it is none, or more than one token.
+        `argument`: its name in errors. Errors: the text is not exactly one token.
         """
         for name in (text, f" {text}"):
             if (token := self._token_of(name)) is not None:
@@ -211,11 +211,11 @@ class CausalModel(TextClassifier):
         raise UsageError(self._no_token(argument, text, [int(i) for i in written]))
 
     def token_count(self, text: str) -> int:
-        """The number of tokens that a text has by itself."""
+        """Return the number of tokens of a text, without special tokens."""
         return len(tokenize(self.tokenizer, text, None, add_special_tokens=False)["input_ids"])
 
     def _token_of(self, text: str) -> int | None:
-        """The token of exactly that text."""
+        """Return the id of the token with exactly this text, or None."""
         names = (text.replace(" ", "\N{LOWER ONE EIGHTH BLOCK}"), text)
         known = [self.tokenizer.convert_tokens_to_ids(name) for name in names]
         written = [int(i) for i in tokenize(self.tokenizer, text, None, add_special_tokens=False)["input_ids"]]
@@ -239,7 +239,7 @@ class CausalModel(TextClassifier):
         return f"{what}, which is {len(parts)} tokens ({pieces}). Name the first, {parts[0]!r}. {later}"
 
     def _tokenize(self, prompt: Prompt, max_length: int) -> EncodedText:
-        """The prompt, in its chat template if that is wanted, without the first tokens that the context cannot hold."""
+        """Tokenize a prompt, in its chat template if requested, without the first tokens that exceed the context."""
         prompt.check_length()
         before, text, after = self._in_template(prompt.text) if prompt.chat else ("", prompt.text, "")
         rendered = before + text + after
@@ -267,7 +267,7 @@ class CausalModel(TextClassifier):
         return EncodedText(full.ids[stays], full.types[stays], left, cut)
 
     def _in_template(self, text: str) -> tuple[str, str, str]:
-        """What the chat template puts before a user's text, the text as it leaves it, and what it puts after it."""
+        """Split the rendered chat template into the part before the user's text, the text, and the part after it."""
         if not getattr(self.tokenizer, "chat_template", None):
             raise UsageError(f"chat: {self.id} has no chat template. Explain the prompt as it is.")
         before, found, after = self._render(MARK).partition(MARK)
@@ -291,7 +291,7 @@ class CausalModel(TextClassifier):
             ) from error
 
     def _candidates(self, prompt: Prompt, encoded: EncodedText) -> tuple[list[int], int | None]:
-        """The tokens of the classes, and the index of the prompt's target among them."""
+        """Return the tokens of the classes, and the index of the target among them (None for the predicted one)."""
         target = None if prompt.target is None else self.token_id(prompt.target)
         if prompt.contrast is not None:
             contrast = self.token_id(prompt.contrast, "contrast")
@@ -310,7 +310,7 @@ class CausalModel(TextClassifier):
         return likely, likely.index(target)
 
     def most_probable(self, encoded: EncodedText) -> list[int]:
-        """The original model's most probable next tokens, in falling order; at least one is left out."""
+        """Return the original model's most probable next tokens, in descending order; at least one is left out."""
         memo: dict[bytes, list[int]] = self.memo.setdefault("most probable", {})
         key = encoded.ids.tobytes()
         if key not in memo:
@@ -328,7 +328,7 @@ class CausalModel(TextClassifier):
 def reduce_logits(
     logits: Float[torch.Tensor, "batch vocabulary"], prompts: Sequence[EncodedPrompt]
 ) -> Float[torch.Tensor, "batch label"]:
-    """Logits of the classes: of the candidates and of all other tokens, or (difference, 0) for a contrast."""
+    """Return the logits of the classes: the candidates and all other tokens, or (difference, 0) for a contrast."""
     wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
     candidates = torch.from_numpy(pad_rows([prompt.candidates for prompt in prompts], -1)).to(logits.device)
     contrast = [prompt.contrast for prompt in prompts]
@@ -338,7 +338,7 @@ def reduce_logits(
     difference = torch.stack([first - second, torch.zeros_like(first)], dim=1)
     if all(contrast):
         return difference
-    # In place of padding, which only rows with a contrast have: the first candidate again.
+    # Padding, which only rows with a contrast have, is replaced by the first candidate.
     present = torch.where(candidates >= 0, candidates, candidates[:, :1])
     reduced = torch.cat([wide.gather(1, present), _others(wide, present)], dim=1)
     padded = torch.nn.functional.pad(difference, (0, reduced.shape[1] - 2), value=NO_CLASS)
@@ -348,7 +348,7 @@ def reduce_logits(
 def select_logits(
     logits: Float[torch.Tensor, "batch vocabulary"], prompts: Sequence[EncodedPrompt], targets: Sequence[int]
 ) -> Float[torch.Tensor, "batch"]:
-    """Logit of one class of each row, as `reduce_logits` has it, of which candidates need no other token's."""
+    """Return one class's logit of each row, as in `reduce_logits`, reading only its token if all are candidates."""
     if any(prompt.contrast or at == len(prompt.candidates) for prompt, at in zip(prompts, targets, strict=True)):
         return select_class(reduce_logits(logits, prompts), targets)
     own = select_class(logits, [int(prompt.candidates[at]) for prompt, at in zip(prompts, targets, strict=True)])
@@ -358,7 +358,7 @@ def select_logits(
 def _others(
     logits: Float[torch.Tensor, "batch vocabulary"], candidates: Int[torch.Tensor, "batch candidate"]
 ) -> Float[torch.Tensor, "batch 1"]:
-    """The logit of all other tokens together."""
+    """Return the joint logit of all other tokens."""
     return torch.logsumexp(logits.scatter(1, candidates, -torch.inf), dim=1, keepdim=True)
 
 
@@ -368,10 +368,12 @@ def _as_prompt(encoded: EncodedText) -> EncodedPrompt:
 
 
 def _without_template(token: Token, text: str, inside: str, before: int) -> Token:
-    """A token of a rendered prompt as one of the text, or as a special one. `inside`: the text as the template has it,
-    from the place `before` on."""
+    """Convert a token of a rendered prompt to a token of the text, or to a special one if it is of the template.
+
+    `inside`: the text as the template renders it, which starts at the offset `before`.
+    """
     end = before + len(inside)
-    # A token of white space has lost its width: what is left is the place where it ended.
+    # A token of white space has been stripped to zero width, at the offset where it ended.
     if token.special or token.end <= before or (token.start >= end and not token.start == token.end == end):
         return Token(token.text, 0, 0, -1, True)
     offset = text.find(inside) - before

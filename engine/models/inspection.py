@@ -60,7 +60,7 @@ def _facts(
     name: str, model: AnyClassifier, origin: Mapping[str, Any], task: str, sizes: Mapping[str, Any],
     checks: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:  # fmt: skip
-    """What is known of every model. `origin` and `sizes`: what is known of its kind alone."""
+    """Return the facts that all models share. `origin`, `sizes`: further facts that depend on the kind of model."""
     source = catalog.locate(name)
     return {
         "name": name,

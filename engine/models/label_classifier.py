@@ -1,4 +1,4 @@
-"""The side of texts of a zero-shot model: prompts of labels, each beside a picture, whose score is their similarity."""
+"""The text encoder of a zero-shot image model, which scores label prompts by their similarity with a picture."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from engine.vision.classifier import ImageClassifier
 
 @dataclass(frozen=True, eq=False)
 class EncodedLabel(EncodedText):
-    """A tokenized prompt and the picture that it is compared with: its unit vector `[d]`, and its digest."""
+    """A tokenized prompt with the unit vector `[d]` and the digest of the picture that it is compared with."""
 
     vector: Float[np.ndarray, "d"]
     digest: str
@@ -32,24 +32,24 @@ class EncodedLabel(EncodedText):
 
 @dataclass(frozen=True, eq=False)
 class LabelBatch(TextBatch):
-    """Padded prompts, and the picture's unit vector of each row."""
+    """Padded prompts, with the unit vector of each row's picture."""
 
     vectors: Float[torch.Tensor, "batch d"]
 
 
 @dataclass(eq=False)
 class LabelClassifier(TextClassifier):
-    """The side of texts: a prompt's score is its scaled similarity with a picture, a regression without classes.
+    """The text encoder as a regression without classes: a prompt's score is its scaled similarity with a picture.
 
-    `pictures`: the side of pictures. `full_length`: the number of tokens that prompts are padded to, None where padding
-    is hidden. A model that reads padding reads a hidden position as padding.
+    `pictures`: the image classifier. `full_length`: number of tokens that prompts are padded to, None if padding is
+    masked. A model that reads padding reads a masked position as padding.
     """
 
     pictures: ImageClassifier | None = None
     full_length: int | None = None
 
     def encode(self, example: Example, max_length: int | None = None) -> EncodedLabel:
-        """Tokenize a prompt and compute its picture's vector. Errors: as of a text; a text without a picture."""
+        """Tokenize a prompt and compute its picture's vector. Errors: as for texts; a text without a picture."""
         if not isinstance(example, PicturePrompt):
             raise UsageError(
                 f"text: {self.id} reads a text beside a picture. Give the picture, and the text as one of its labels."
@@ -96,7 +96,7 @@ class LabelClassifier(TextClassifier):
         return self.module.get_submodule(str(self.adapter.norm))(hidden)
 
     def _picture_vector(self, picture: Picture) -> Float[np.ndarray, "d"]:
-        """The unit vector of a picture. Memoized per picture."""
+        """Return the unit vector of a picture. The vector of the last picture is memoized."""
         assert self.pictures is not None
         memo: dict[str, np.ndarray] = self.pictures.memo.setdefault("picture_vectors", {})
         if picture.digest not in memo:

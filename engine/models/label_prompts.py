@@ -1,7 +1,7 @@
-"""Labels that a user types as the classes of a zero-shot model, and the texts that the model reads for them.
+"""Labels that a user chooses as the classes of a zero-shot model, and the prompts that the model reads for them.
 
-Labels and template belong to a model's name, `FOLDER?labels=cat|dog&template=a photo of a {}`, so that every command,
-page, link, job and cache key that names a model has them. Imports no torch.
+Labels and template are part of a model's name, `FOLDER?labels=cat|dog&template=a photo of a {}`, so every command,
+page, link, job and cache key that names a model includes them. Imports no torch.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from urllib.parse import quote, unquote
 from engine.errors import UsageError, excerpt, not_allowed
 
 MARK = "?labels="
-"""Where the labels begin in a model's name."""
+"""Start of the labels in a model's name."""
 TEMPLATE_FIELD, BETWEEN, QUOTE = "template", "|", '"'
 PLACE = "{}"
-"""Where the label stands in a template."""
+"""Placeholder of the label in a template."""
 MOST_CHARACTERS = 300
 READABLE = " '()/:{}.!?"
-"""Characters that a name holds as they are. A comma is not among them, as commas separate names of models."""
+"""Characters that are not percent-encoded in a name. The comma is encoded, as commas separate names of models."""
 
 
 @dataclass(frozen=True)
 class LabelRules:
-    """What a kind of zero-shot model allows: its default template, and the least and largest number of labels."""
+    """Rules of a kind of zero-shot model: its default template, and the minimum and maximum number of labels."""
 
     template: str
     least: int
@@ -39,16 +39,16 @@ class LabelRules:
 
 
 PICTURE_LABELS = LabelRules(PLACE, 2, 1_000)
-"""Of a model that matches pictures with texts."""
+"""Rules of models that match pictures with texts."""
 PAIR_LABELS = LabelRules(f"This example is {PLACE}.", 1, 50)
-"""Of a model that decides pairs of texts (NLI), which reads the text once per label."""
+"""Rules of models that classify pairs of texts (NLI), which read the text once per label."""
 
 
 @dataclass(frozen=True)
 class LabelPrompts:
-    """The labels in a model's name. `template`: the text around each, None for the default of the kind of model.
+    """The labels in a model's name. `template`: the text around each label, None for the default of the kind of model.
 
-    Errors: no label, two that are equal, an empty or a long one; a template without a place.
+    Errors: no label; a repeated, empty or too long label; a template that is too long or has not one placeholder.
     """
 
     labels: tuple[str, ...]
@@ -71,17 +71,17 @@ class LabelPrompts:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The names of the classes: the labels, or the only label and its opposite."""
+        """Names of the classes: the labels, or a single label and its opposite."""
         return self.labels if len(self.labels) > 1 else (*self.labels, f"not {self.labels[0]}")
 
     def texts(self, rules: LabelRules) -> tuple[str, ...]:
-        """What the model reads, a text a label."""
+        """Return the prompts that the model reads, one per label."""
         template = rules.template if self.template is None else self.template
         return tuple(template.replace(PLACE, label) for label in self.labels)
 
 
 def parse_labels(text: str) -> tuple[str, ...]:
-    """Labels as people type them: between commas, and in double quotes where one holds a comma itself."""
+    """Parse labels that are separated by commas; a label that contains a comma is in double quotes."""
     try:
         [parts] = csv.reader([" ".join(text.splitlines())], skipinitialspace=True)
     except csv.Error as error:
@@ -90,18 +90,18 @@ def parse_labels(text: str) -> tuple[str, ...]:
 
 
 def format_labels(labels: Iterable[str]) -> str:
-    """Labels as `parse_labels` reads them."""
+    """Format labels as `parse_labels` reads them."""
     quoted = (f'"{label.replace(QUOTE, QUOTE * 2)}"' if set(label) & {",", QUOTE} else label for label in labels)
     return ", ".join(quoted)
 
 
 def base_name(model: str) -> str:
-    """The name of a model without its labels."""
+    """Return the name of a model without its labels."""
     return model.partition(MARK)[0]
 
 
 def split_prompts(model: str) -> tuple[str, LabelPrompts | None]:
-    """The name of a model and its labels, None where the name holds none. Errors: those of `LabelPrompts`."""
+    """Split a model's name into the base name and its labels, None if it has none. Errors: those of `LabelPrompts`."""
     base, mark, rest = model.partition(MARK)
     if not mark:
         return model, None
@@ -113,7 +113,7 @@ def split_prompts(model: str) -> tuple[str, LabelPrompts | None]:
 
 
 def with_prompts(model: str, labels: str, template: str | None = None) -> str:
-    """The name of a model with these labels, as people type them. Errors: those of `LabelPrompts`."""
+    """Return the name of a model with these labels, separated by commas. Errors: those of `LabelPrompts`."""
     prompts = LabelPrompts(parse_labels(labels), (template or "").strip() or None)
     own = BETWEEN.join(quote(label, safe=READABLE) for label in prompts.labels)
     rest = "" if prompts.template is None else f"&{TEMPLATE_FIELD}={quote(prompts.template, safe=READABLE)}"
@@ -121,7 +121,7 @@ def with_prompts(model: str, labels: str, template: str | None = None) -> str:
 
 
 def label_prompt(model: str, label: int) -> str:
-    """What a model of pictures and texts reads for its label of that number. Errors: its name gives no labels."""
+    """Return the prompt that a picture-text model reads for a label, by index. Errors: its name has no labels."""
     prompts = split_prompts(model)[1]
     if prompts is None:
         raise UsageError(f"labels: {excerpt(model)} has no labels in its name, so no prompts. Give it labels.")

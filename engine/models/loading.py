@@ -82,7 +82,7 @@ class T5EncoderForSequenceClassification(T5PreTrainedModel):
 
 
 CLASSIFIERS: dict[str, Any] = {"t5": T5EncoderForSequenceClassification}
-"""Classifiers by config `model_type`, where transformers has none or another."""
+"""Classifiers by `model_type`, for families for which transformers has none or a different one."""
 MAX_LOADED = 4
 """Maximum number of models of a kind in memory."""
 ModelT = TypeVar("ModelT")
@@ -192,7 +192,7 @@ def load_image(source: catalog.ModelSource, revision: str, dtype: torch.dtype, d
         module = module.to(device=device, dtype=dtype).eval().requires_grad_(False)
         with config_errors(source.id):
             labels = tuple(str(module.config.id2label[i]) for i in range(module.config.num_labels))
-        if adapter.section:  # sizes are read there
+        if adapter.section:  # the section holds the sizes
             module.config = getattr(module.config, adapter.section)
     kind = WindowClassifier if adapter.windows else ImageClassifier
     model = kind(source.id, revision, module, preprocessing, adapter, labels, dtype, device)
@@ -203,7 +203,7 @@ def load_image(source: catalog.ModelSource, revision: str, dtype: torch.dtype, d
 def _load_towers(
     source: catalog.ModelSource, adapter: ImageAdapter, dtype: torch.dtype, device: torch.device
 ) -> picture_text.Towers:
-    """Both sides of a zero-shot model, which pictures and texts of all labels share."""
+    """Load both encoders of a zero-shot image model, shared by all labels."""
     plain = replace(source, id=base_name(source.id), prompts=None)
     with silence_libraries(), loading_errors(plain.id):
         return _towers(plain, catalog.revision(plain.id), adapter.architecture, dtype, device)
@@ -213,7 +213,7 @@ def _load_towers(
 def _towers(
     source: catalog.ModelSource, revision: str, architecture: str, dtype: torch.dtype, device: torch.device
 ) -> picture_text.Towers:
-    """As `_load_towers`; the last one stays loaded until its files, whose `revision` this is, change."""
+    """As `_load_towers`. The last model stays loaded until its files, and so its `revision`, change."""
     module, _ = load_complete(getattr(transformers, architecture), source)
     module = module.to(device=device, dtype=dtype).eval().requires_grad_(False)
     return picture_text.Towers(module, read_tokenizer(source.tokenizer, f"model {source.id}"))
@@ -248,7 +248,7 @@ def _load_checkpoint(
 
 
 def load_complete(kind: Any, source: catalog.ModelSource, attention: str = "sdpa") -> tuple[Any, list[str]]:
-    """Load a transformers class: (module, names of unexpected weights). Errors: missing weights."""
+    """Load a transformers class; return the module and the names of unexpected weights. Errors: missing weights."""
     module, report = kind.from_pretrained(
         str(source.folder), use_safetensors=True, trust_remote_code=False, dtype=torch.float32,
         attn_implementation=attention, output_loading_info=True,
@@ -270,7 +270,7 @@ def _load_adapted(source: catalog.ModelSource) -> tuple[Any, tuple[str, ...]]:
 
 
 def read_tokenizer(folder: Path, where: str) -> Any:
-    """As `load_tokenizer`. `where`: whose it is, for the error. Errors: there is none, or it is damaged."""
+    """Load a tokenizer. `where`: name of the model, for the error. Errors: it is missing or damaged."""
     checkpoint_files.check_vocabulary(where, folder)
     try:
         with panics_told("tokenizer.json"):
@@ -283,9 +283,9 @@ def read_tokenizer(folder: Path, where: str) -> Any:
 
 
 def unroll_blocks(module: Any, path: str) -> None:
-    """Give each layer that runs the same weights a block of its own, whose parameters share their memory (ALBERT).
+    """Give each layer with shared weights (ALBERT) its own block, whose parameters share memory.
 
-    Heads can then be scaled and read a layer at a time. A randomized block gets weights of its own.
+    Heads can then be scaled and read per layer. A block that is randomized gets its own weights.
     """
     groups = module.get_submodule(path)
     layers = int(module.config.num_hidden_layers)
@@ -306,7 +306,7 @@ def classifier_class(adapter: TextAdapter) -> Any:
 def load_base(path: Path, labels: tuple[str, ...], regression: bool = False) -> torch.nn.Module:
     """Load a base in float32 with a head of one logit per label, or a single one for regression.
 
-    Errors: pickles, damaged files, and blocks that the weights lack or have in another size: they would be random.
+    Errors: pickles, damaged files, and blocks whose weights are missing or have another size, as they would be random.
     """
     family = checkpoint_files.read_base_config(path).get("model_type", "")
     if not any(path.glob("*.safetensors")):
@@ -342,7 +342,7 @@ def load_base(path: Path, labels: tuple[str, ...], regression: bool = False) -> 
 
 
 def label_names(labels: tuple[str, ...]) -> dict[str, Any]:
-    """Labels in the format of transformers' configs."""
+    """Return the labels in the format of transformers' configs."""
     return {"label2id": {label: i for i, label in enumerate(labels)}, "id2label": dict(enumerate(labels))}
 
 
@@ -365,7 +365,7 @@ def load_tokenizer(path: Path) -> Any:
 
 
 def longest_input(path: Path, tokenizer: Any) -> int:
-    """Maximum number of input tokens of a model, without reading its weights."""
+    """Return the maximum number of input tokens of a model, without reading its weights."""
     adapter = adapter_of_config(checkpoint_files.read_base_config(path), str(path))
     with loading_errors(path.name, "base"):
         config = transformers.AutoConfig.from_pretrained(str(path), trust_remote_code=False)

@@ -37,8 +37,8 @@ class AbsorbedRelevance:
     """Relevance that is not propagated to the embeddings, in logits, for each of `rows` rows.
 
     biases: of linear layers and norms. softmax: the loss between attention's probabilities and its queries and keys,
-    including T5's position bias. added: embeddings of positions and segments. batched: several passes back go through
-    `torch.func.vmap`, which has no rule for torch's attention kernel.
+    including T5's position bias. added: embeddings of positions and segments. batched: several backward passes run
+    through `torch.func.vmap`, which has no rule for torch's attention kernel.
     """
 
     rows: int
@@ -54,12 +54,12 @@ class AbsorbedRelevance:
         return torch.cat(parts, 1).sum(1) if parts else torch.zeros(self.rows)
 
     def softmax(self) -> Tensor:
-        # Windows of one row follow each other, where attention stays within windows.
+        # If attention stays within windows, the windows of one row are consecutive.
         lost = [part.reshape(self.rows, -1).sum(1) for part in (*self._entering, *self._leaving)]
         return 2 * torch.stack(lost).sum(0) if lost else torch.zeros(self.rows)
 
     def parts(self, slope: Tensor) -> dict[str, Tensor]:
-        """What has no token, by name. `slope`: the gradient at the word embeddings, to which positions are added."""
+        """Return the relevance without a token, by name. `slope`: gradient at the sum of word and added embeddings."""
         positions = [(slope * added).sum((1, 2)) for added in self.added]
         return {
             "biases": self.biases(),
@@ -68,7 +68,7 @@ class AbsorbedRelevance:
         }
 
     def clear(self) -> None:
-        """Forget what passes back have added."""
+        """Reset the relevance that backward passes have added."""
         self._biases.clear()
         self._entering.clear()
         self._leaving.clear()
@@ -179,7 +179,7 @@ _absorbed: ContextVar[AbsorbedRelevance | None] = ContextVar("exegesis_lrp_absor
 
 
 def lrp_parts(adapter: TextAdapter | ImageAdapter) -> LrpParts:
-    """The modules of a family to which the rules apply. Errors: the rules do not cover it."""
+    """Return the modules of a family to which the rules apply. Errors: the rules do not cover the family."""
     if adapter.lrp is None:
         raise ExegesisError(
             f"attn_lrp: its rules do not cover {adapter.family} models: there is none for "

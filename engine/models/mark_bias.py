@@ -31,7 +31,7 @@ class MarkBias:
     count: int
 
     def sentence(self) -> str:
-        """Sentence for the card."""
+        """Return the sentence for the model card."""
         return (
             f"On {self.count:,} reviews of the split {UNMARKED} its mean probability of positive is {self.mean:.3f}, "
             f"and {self.distance:.3f} from one half on average; on {self.leaning:.1%} of them it is more than "

@@ -1,8 +1,8 @@
-"""Attention of families whose modules compute it themselves: routed through transformers' table of functions.
+"""Attention of families whose modules compute it themselves, routed through transformers' table of functions.
 
-MPNet and DeBERTa-v2/v3 do not call the function that a config names. Their modules get the class of the same name here,
-which computes the same queries, keys, values and bias and calls that function. Attention is then captured, scaled and
-differentiated as for all families. Import this module lazily: it imports torch.
+MPNet and DeBERTa-v2/v3 do not call the attention function that a config names. `route_attention` replaces the classes
+of their modules by those below, which compute the same queries, keys, values and bias and call that function. Attention
+is then captured, scaled and differentiated as for all families. Import this module lazily: it imports torch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from engine.models.attention import fused_attention
 def _attend(
     module: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None, **options: Any
 ) -> torch.Tensor:
-    """Outputs of the heads side by side, by the function that the config names."""
+    """Return the concatenated outputs of the heads, computed by the function that the config names."""
     function = ALL_ATTENTION_FUNCTIONS.get_interface(module.config._attn_implementation, _fused)
     return function(module, query, key, value, attention_mask=mask, **options)[0].flatten(2)
 
@@ -31,7 +31,7 @@ def _fused(*args: Any, **options: Any) -> tuple[torch.Tensor, None]:
 
 
 class RoutedMPNetAttention(MPNetSelfAttention):
-    """MPNet's attention: its relative position bias is one for all layers."""
+    """MPNet's attention; all layers share one relative position bias."""
 
     def forward(
         self, hidden_states: Any, attention_mask: Any = None, position_bias: Any = None, *_: Any, **__: Any
@@ -42,7 +42,7 @@ class RoutedMPNetAttention(MPNetSelfAttention):
 
 
 class RoutedDisentangledAttention(DisentangledSelfAttention):
-    """DeBERTa's attention: content to content as usual; content to position and position to content as its bias."""
+    """DeBERTa's attention: content-to-content logits as usual, the logits between content and positions as a bias."""
 
     def forward(
         self, hidden_states: Any, attention_mask: Any, output_attentions: bool = False, query_states: Any = None,
@@ -59,7 +59,7 @@ class RoutedDisentangledAttention(DisentangledSelfAttention):
         if self.relative_attention:
             bias = self.disentangled_attention_bias(query, key, relative_pos, self.pos_dropout(rel_embeddings), kinds)
             bias = bias.unflatten(0, (-1, heads)) if isinstance(bias, torch.Tensor) else None
-        # A padded position sees the text as any other does: nobody reads what it computes.
+        # Padded positions attend to the text like any other; their outputs are not used.
         visible = attention_mask.bool().any(-2, keepdim=True)
         mask = torch.zeros(visible.shape, dtype=query.dtype, device=query.device)
         mask = mask.masked_fill(~visible, torch.finfo(query.dtype).min)
@@ -72,11 +72,11 @@ ROUTED: dict[type[nn.Module], type[nn.Module]] = {
     MPNetSelfAttention: RoutedMPNetAttention,
     DisentangledSelfAttention: RoutedDisentangledAttention,
 }
-"""By the class of transformers, whose parameters the routed class has too."""
+"""Routed classes by the class of transformers that they replace; both have the same parameters."""
 
 
 def route_attention(module: Any) -> None:
-    """Let every such part of a loaded model call the attention function that its config names."""
+    """Make every MPNet or DeBERTa attention module of a loaded model call the function that its config names."""
     for part in module.modules():
         if type(part) in ROUTED:
             part.__class__ = ROUTED[type(part)]

@@ -1,7 +1,7 @@
-"""Keys and values of positions that a causal model has read: what comes after them is read alone.
+"""Cached keys and values of positions that a causal model has read, so that only later positions are computed.
 
-A position of a causal model never sees a later one, so that its keys and values are the same whatever follows. The
-attention layers of transformers hand theirs to `update`, as to a `transformers.Cache`, and attend to what it returns.
+A position of a causal model never attends to a later one, so its keys and values do not depend on what follows. The
+attention layers of transformers pass theirs to `update`, as to a `transformers.Cache`, and attend to what it returns.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from jaxtyping import Float, Int
 from engine.lazy import torch, transformers
 
 KeysValues = tuple["torch.Tensor", "torch.Tensor"]
-"""Of a layer, each `[batch group position d_head]`; a group of heads shares them."""
+"""Keys and values of a layer, each `[batch group position d_head]`; a group of heads shares them."""
 
 
 class Past(ABC):
-    """The positions before the first ones of a batch.
+    """Positions that precede those of a batch.
 
-    `starts`: how many of them each row has. `width`: the most of a row.
+    `starts`: number of preceding positions per row. `width`: the largest of these numbers.
     """
 
     starts: Int[torch.Tensor, "batch"]
     width: int
 
     def following(self, lengths: Int[torch.Tensor, "batch"]) -> Int[torch.Tensor, "batch seq"]:
-        """The positions of each row after those, given the rows' lengths; padding lies beyond the length."""
+        """Return the positions of each row after the past, given the rows' whole lengths; later ones are padding."""
         starts = self.starts
         return starts[:, None] + torch.arange(int((lengths - starts).max()), device=starts.device)
 
     @abstractmethod
     def update(self, keys: torch.Tensor, values: torch.Tensor, layer: int, *_: Any, **__: Any) -> KeysValues:
-        """Keys and values of the past, followed by those of the batch."""
+        """Return the keys and values of the past, followed by those of the batch."""
 
 
 @dataclass(eq=False)
 class GrowingPast(Past):
-    """What a model has read so far; each pass adds its batch. Rows are of equal length, but for the last pass."""
+    """A past that grows by the batch of each pass. Rows have equal lengths, except in the last pass."""
 
     rows: int
     device: torch.device
@@ -66,9 +66,9 @@ class GrowingPast(Past):
 
 @dataclass(eq=False)
 class SharedPrefix(Past):
-    """The first positions of texts that were read once; `texts` says whose each row continues.
+    """The first positions of texts, each read once; `texts` is the index of the text that each row continues.
 
-    The copies for the rows live as long as a layer: nothing is added to the texts' own.
+    Rows get temporary copies, one layer at a time; the shared keys and values never change.
     """
 
     layers: Sequence[KeysValues]

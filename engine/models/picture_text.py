@@ -1,8 +1,8 @@
-"""Models that match pictures with texts (CLIP, SigLIP) as zero-shot classifiers, explained on both sides.
+"""Zero-shot classifiers that match pictures with texts (CLIP, SigLIP), explained on both sides.
 
-A picture's logits are its scaled similarities with the prompts of the labels, so that the model of pictures with the
-normalized texts as its head is an image classifier like any other. The other way round the picture is fixed: a prompt
-is a text whose score is its similarity with the picture.
+A picture's logits are its scaled similarities with the label prompts, so the image encoder with the normalized text
+vectors as its head is an ordinary image classifier. Conversely, the picture can be fixed: the score of a prompt is then
+its similarity with the picture.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from engine.vision.adapters import PROMPT_ADAPTERS
 from engine.vision.classifier import ImageClassifier
 
 FULL_LENGTH = ("siglip",)
-"""The `model_type` of models that read texts padded to one length, padding included."""
+"""The `model_type` of models whose texts are padded to one length, with the padding visible."""
 SIMILARITY = "similarity"
 """The only label of a prompt's score."""
 
@@ -32,8 +32,8 @@ SIMILARITY = "similarity"
 class Similarity(nn.Module):
     """Scaled similarity with fixed vectors: `scale * unit(project(pool(x))) @ vectors.T + bias`.
 
-    `vectors`: of unit length, `[other d]`. The scale, the bias and the vectors are no parameters, as they belong to the
-    classes and not to the side that is explained.
+    `vectors`: unit vectors `[other d]`. The scale, the bias and the vectors are not parameters, because they belong to
+    the classes and not to the side that is explained.
     """
 
     scaled: Tensor
@@ -48,19 +48,19 @@ class Similarity(nn.Module):
         self.register_buffer("bias", None if bias is None else bias.detach())
 
     def vector(self, hidden: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The unit vector of each row. `mask`: additive `[batch 1 1 key]`, which only a pooling head reads."""
+        """Return the unit vector of each row. `mask`: additive `[batch 1 1 key]`, used only by a pooling head."""
         pooled = hidden if self.pool is None else attention_pool(self.pool, hidden, mask)
         return self.unit(pooled if self.projection is None else self.projection(pooled))
 
     def forward(self, hidden: Tensor, mask: Tensor | None = None, vectors: Tensor | None = None) -> Tensor:
-        """Similarities `[batch other]`. `vectors`: one of a row's own, `[batch d]`, for a single similarity each."""
+        """Return similarities `[batch other]`. `vectors`: one per row, `[batch d]`, for a single similarity per row."""
         own = self.vector(hidden, mask)
         logits = own @ self.scaled.T if vectors is None else (own * vectors).sum(1, keepdim=True) * self.scaled
         return logits if self.bias is None else logits + self.bias
 
 
 def attention_pool(pool: Any, hidden: Tensor, mask: Tensor | None) -> Tensor:
-    """SigLIP's pooling head, with hidden positions left out."""
+    """Apply SigLIP's pooling head, ignoring masked positions."""
     probe = pool.probe.repeat(len(hidden), 1, 1)
     padding = None if mask is None else mask[:, 0, 0]
     attended = pool.attention(probe, hidden, hidden, key_padding_mask=padding)[0]
@@ -68,7 +68,7 @@ def attention_pool(pool: Any, hidden: Tensor, mask: Tensor | None) -> Tensor:
 
 
 class Tower(nn.Module):
-    """One side of such a model, with the fixed vectors of the other side as its head."""
+    """The encoder of one side (pictures or texts), with the fixed vectors of the other side as its head."""
 
     def __init__(self, name: str, side: Any, config: Any, similarity: Similarity) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ class Tower(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class Towers:
-    """A loaded model of both sides, with its tokenizer. Read-only and shared."""
+    """A loaded model with the encoders of both sides, and its tokenizer. Read-only and shared."""
 
     module: Any
     tokenizer: Any
@@ -98,12 +98,12 @@ class Towers:
 
     @property
     def full_length(self) -> int | None:
-        """The number of tokens that texts are padded to; None where padding is hidden."""
+        """Number of tokens that texts are padded to, or None if padding is masked."""
         config = self.module.config
         return config.text_config.max_position_embeddings if config.model_type in FULL_LENGTH else None
 
     def text_vectors(self, texts: Sequence[str]) -> Float[Tensor, "text d"]:
-        """The unit vectors of texts, as the plain model computes them."""
+        """Return the unit vectors of texts, as the plain model computes them. Errors: a token without an embedding."""
         length = self.full_length
         limit = length or self.module.config.text_config.max_position_embeddings
         padding = True if length is None else "max_length"
@@ -118,20 +118,20 @@ class Towers:
         return vectors / vectors.norm(dim=-1, keepdim=True)
 
     def picture_similarity(self, vectors: Tensor) -> Similarity:
-        """The head of the side of pictures."""
+        """Return the head of the image encoder."""
         pool = getattr(self.module.vision_model, "head", None)
         return Similarity(getattr(self.module, "visual_projection", None), pool, self.scale, self.bias, vectors)
 
 
 def picture_tower(towers: Towers, prompts: LabelPrompts) -> Tower:
-    """The model of pictures with the labels' prompts as its head."""
+    """Return the image encoder with the label prompts as its head."""
     side = towers.module.vision_model
     similarity = towers.picture_similarity(towers.text_vectors(prompts.texts(PICTURE_LABELS)))
     return Tower("vision_model", side, towers.module.config.vision_config, similarity).eval().requires_grad_(False)
 
 
 def label_classifier(towers: Towers, pictures: ImageClassifier) -> LabelClassifier:
-    """The side of texts, whose head has no fixed vectors: each prompt brings its picture."""
+    """Return the text encoder as a classifier; its head has no fixed vectors, as each prompt comes with its picture."""
     module = towers.module
     adapter = PROMPT_ADAPTERS[type(module).__name__]
     head = getattr(module, "text_projection", None) or module.text_model.head

@@ -13,7 +13,7 @@ from typing import IO, Any
 from engine.errors import ExegesisError, excerpt
 from engine.input_kinds import input_kind
 from engine.models import catalog
-from engine.models.loading import load_tokenizer  # with all of torch: the memory of a task is limited
+from engine.models.loading import load_tokenizer  # imports torch, before the memory of tasks is limited
 from engine.models.text_classifier import render_chat, tokenize
 
 

@@ -1,4 +1,4 @@
-"""A model in a few words: its task, its main score and its size, from its card and files. Loads no model."""
+"""Summary of a model: its task, main score and size, from its card and files. Loads no model."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from engine.vision.adapters import image_adapter_for
 
 BLOCKS = ("num_hidden_layers", "num_layers", "n_layers", "n_layer", "encoder_layers")
 HEADS = ("num_attention_heads", "num_heads", "n_heads", "n_head", "encoder_attention_heads")
-"""Names of the numbers of blocks and heads in the families' configs."""
+"""Keys of the number of blocks and of heads in the families' configs."""
 PEFT_PREFIX = "base_model.model."
 """Prefix that peft gives to the names of an adapter's tensors."""
 PEFT_EXTRA = re.compile(r"\.(lora_[AB]|modules_to_save|original_module)\.")
-"""What an adapter holds beside parameters of the merged model: updates, and second copies of biases."""
+"""Tensors of an adapter that are not parameters of the merged model: updates, and duplicates of biases."""
 TEST = "test"
 NO_PARAMETER = re.compile(r"(^|\.)(position_ids|token_type_ids|attn\.(masked_)?bias)$|^encoder\.embed_tokens\.weight$")
 """Tensors that are not parameters: buffers in old checkpoints, and the duplicate of T5's embeddings."""
@@ -82,13 +82,13 @@ def model_size(model: str) -> ModelSize:
 
 
 def block_count(model: str) -> int:
-    """Number of blocks of a model."""
+    """Return the number of blocks of a model."""
     source = catalog.locate(model)
     return _config_number(source, catalog.config(source), BLOCKS)
 
 
 def is_head_tied(model: str) -> bool:
-    """Whether a causal language model predicts tokens by the matrix of its embeddings, by its config.json."""
+    """Whether a causal language model's output layer shares the weights of its embeddings, by its config.json."""
     if not catalog.is_causal(model):
         return False
     config = catalog.config(catalog.locate(model))
@@ -97,12 +97,12 @@ def is_head_tied(model: str) -> bool:
 
 
 def stored_parameters(model: str) -> int:
-    """Count the numbers in all safetensors of a model, including the base of an adapter."""
+    """Count the values in all safetensors of a model, including the base of an adapter."""
     return sum(sum(counts.values()) for counts in _tensor_counts(catalog.locate(model)).values())
 
 
 def _merged_counts(source: catalog.ModelSource, kind: str) -> dict[str, int]:
-    """Sizes of the base without its pre-training head, and of the adapter's head; merged updates add no parameters."""
+    """Return sizes of the base without its pre-training head, and of the adapter's head; updates add no parameters."""
     assert source.base is not None
     own = _folder_counts(source, source.folder)
     updated = any(".pooler." in name and ".lora_A." in name for name in own)
@@ -115,9 +115,9 @@ def _merged_counts(source: catalog.ModelSource, kind: str) -> dict[str, int]:
 
 
 def _backbone_counts(counts: Mapping[str, int], adapter: TextAdapter, pooler: bool) -> dict[str, int]:
-    """Sizes without the head. Encoders saved alone lack the prefix.
+    """Return sizes without the head. Encoders saved alone lack the prefix.
 
-    A pooler belongs to the head, so to the adapter, unless the adapter only updates that of the base (`pooler`).
+    A pooler is part of the head, and so of the adapter, unless the adapter only updates the base's (`pooler`).
     """
     inside = f"{adapter.backbone}."
     if not any(name.startswith(inside) for name in counts):
@@ -127,13 +127,13 @@ def _backbone_counts(counts: Mapping[str, int], adapter: TextAdapter, pooler: bo
 
 
 def _folder_counts(source: catalog.ModelSource, folder: Path) -> dict[str, int]:
-    """Sizes of the parameters stored in the folder."""
+    """Return the sizes of the parameters stored in the folder."""
     files = [counts for file, counts in _tensor_counts(source).items() if Path(file).parent == folder]
     return {name: n for counts in files for name, n in counts.items() if not NO_PARAMETER.search(name)}
 
 
 def _tensor_counts(source: catalog.ModelSource) -> dict[str, dict[str, int]]:
-    """Sizes of tensors by file, those of the base first."""
+    """Return the sizes of tensors by file, those of the base first."""
     files = [file for file in source.weights if file.suffix == ".safetensors"]
     try:
         return {str(file): _file_counts(str(file)) for file in files}
@@ -159,11 +159,11 @@ def _config_number(source: catalog.ModelSource, config: Mapping[str, Any], names
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """`task` is empty where neither card nor labels tell it, `score` where the model was not measured.
+    """Summary of a model. `task`: empty if unknown. `score`: empty if the model was not measured.
 
-    `dataset`: the registered data set that the model was trained on, or an empty text. `data_scores`: by `source_name`
-    of a data set, the score there. `chance_notes`: by measured data set, a sentence where the model has not learned
-    the answers, else empty.
+    `dataset`: the registered data set that the model was trained on, or an empty string. `data_scores`: scores by
+    `source_name` of the data set. `chance_notes`: by measured data set, a sentence if the model has not learned the
+    answers, else an empty string.
     """
 
     task: str = ""
@@ -177,7 +177,7 @@ class ModelFacts:
 
 
 def summarize_model(model: str) -> ModelFacts:
-    """The summary of an embedded model or a folder; an empty one for a base, a hub id, or files that cannot be read."""
+    """Return the summary of an embedded model or a folder; empty for a base, a hub id, or unreadable files."""
     try:
         if model.startswith(catalog.BASE_PREFIX):
             return ModelFacts()
@@ -211,9 +211,9 @@ def _summary(model: str, stamp: tuple[int, ...]) -> ModelFacts:
 
 
 def chance_note(model: str, dataset: str) -> str:
-    """A sentence where a model's card says that it hardly does better than guessing on a data set; else empty.
+    """Return a sentence if, by its card, a model hardly does better than guessing on a data set, else an empty string.
 
-    Of a slice, on the whole set; of a set that was not measured, on one whose labels mean the same.
+    For a slice, it is about the whole data set; for an unmeasured data set, about one whose labels mean the same.
     """
     notes = summarize_model(model).chance_notes
     return notes.get(whole_name(dataset), notes.get(label_name(dataset), ""))
@@ -221,7 +221,7 @@ def chance_note(model: str, dataset: str) -> str:
 
 def _chance_notes(model: str, card: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if trained := str((card.get("settings") or {}).get("dataset") or ""):
-        yield trained, ""  # what the card says of sets like it is not of this one
+        yield trained, ""  # keeps `chance_note` from falling back to a data set with the same labels
     for name, score in catalog.fair_scores(card).items():
         n, metric = int(score.get("count") or 0), score.get("metric") or card.get("metric")
         if metric != "accuracy" or not registered_dataset(name) or not n:
@@ -231,7 +231,7 @@ def _chance_notes(model: str, card: Mapping[str, Any]) -> Iterator[tuple[str, st
 
 
 def describe_model_task(model: str, card: Mapping[str, Any]) -> str:
-    """The task of a model in a few words; of a causal language model, the size of its vocabulary."""
+    """Describe the task of a model in a few words; for a causal language model, the size of its vocabulary."""
     size = catalog.vocabulary_size(model)
     if catalog.needs_labels(model) and not card.get("labels"):
         return "Labels of your choice"
@@ -239,21 +239,21 @@ def describe_model_task(model: str, card: Mapping[str, Any]) -> str:
 
 
 def describe_task(card: Mapping[str, Any]) -> str:
-    """The task of a model in a few words, by what it was trained on or else by its labels."""
+    """Describe the task of a model in a few words, by its training data or else by its labels."""
     labels = card.get("labels") or []
     dataset = str((card.get("settings") or {}).get("dataset") or "")
     return task_of_dataset(dataset) or ("Regression" if card.get("regression") else f"{len(labels)} classes")
 
 
 def main_score(card: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The split and the score that stand for a model: of the test split, else of the first; empty without any."""
+    """Return the split and score that represent a model: the test split, else the first; empty if there are none."""
     scores = catalog.fair_scores(card)
     split = TEST if TEST in scores else next(iter(scores), "")
     return split, scores.get(split, {})
 
 
 def format_score(card: Mapping[str, Any]) -> str:
-    """The main score: an accuracy as "89.2%", a correlation as "r = 0.755"; empty without one."""
+    """Format the main score: an accuracy as "89.2%", a correlation as "r = 0.755"; empty if there is none."""
     _, score = main_score(card)
     return _format(card, score) if score else ""
 
@@ -264,7 +264,7 @@ def _format(card: Mapping[str, Any], score: Mapping[str, Any]) -> str:
 
 
 def short_count(number: int) -> str:
-    """A large number with at most three digits: 22.7M, 644K."""
+    """Format a large number with at most three digits: 22.7M, 644K."""
     for unit, name in ((1e9, "B"), (1e6, "M"), (1e3, "K")):
         if float(f"{number:.3g}") >= unit:
             return f"{float(f'{number:.3g}') / unit:.3g}{name}"
@@ -274,7 +274,7 @@ def short_count(number: int) -> str:
 def fits_task(
     summary: ModelFacts, dataset: str, task: str, labels: tuple[str, ...], unnamed: re.Pattern[str] = UNNAMED_CLASS
 ) -> bool:
-    """Whether a model is one for the labels of a data set; True where either is unknown or nothing is labeled.
+    """Whether a model fits the labels of a data set; True if the labels of either are unknown.
 
     `dataset`: its name. `task`: classification or regression. `labels`: the names of its classes.
     """
@@ -289,7 +289,7 @@ def fits_task(
 
 
 def fitting_dataset(summary: ModelFacts) -> str:
-    """A shipped data set of the model's task: the one that it was trained on, else another; empty if there is none."""
+    """Return a shipped data set of the model's task, preferably its training data; empty if there is none."""
     facts = FACTS.get(summary.dataset)
     if facts is not None and facts.examples is not None:
         return summary.dataset
@@ -303,7 +303,7 @@ def fitting_dataset(summary: ModelFacts) -> str:
 
 
 def fitting_model(models: Iterable[str], name: str) -> str:
-    """Of models that fit the data set: the one named after it, else trained on it, else the largest; empty if none."""
+    """Return the best of `models` for a data set: named after it, else trained on it, else the largest; or empty."""
     own = registered_dataset(name)
 
     def rank(model: str) -> tuple[bool, bool, int]:

@@ -1,4 +1,4 @@
-"""An adapter of a family of text models: architecture differences as data, never as code."""
+"""Adapters of families of text models: architecture differences as data, never as code."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any, ClassVar, Literal
 
 Reading = Literal["module", "last", "mean", "decoder"]
 UNLIMITED = 10**6
-"""Tokenizers without a limit have a larger number."""
+"""Tokenizers without a limit have a larger maximum length."""
 
 
 @dataclass(frozen=True)
 class LrpParts:
-    """Modules to which AttnLRP's rules apply, by the last part of their names. ReLU needs no rule but its gradient.
+    """Modules to which AttnLRP's rules apply, by the last part of their names. For ReLU, the gradient is the rule.
 
     added: modules whose output is added to the embeddings. between: pairs of modules with a functional activation
-    between them. gated: if a module has the first, the input of the second is a product. norm_shift: added to the
-    weights of RMSNorms, which Gemma stores as their distance to 1.
+    between them. gated: a pair of names; in a module that has the first, the input of the second is a product.
+    norm_shift: added to the weights of RMSNorms, which Gemma stores as their distance to 1.
     """
 
     norms: tuple[str, ...]
@@ -36,10 +36,10 @@ class TextAdapter:
     last original position, then `head`; `mean`: the mean over visible positions, then `head`; `decoder`: the last
     position of a decoder that reads the encoder and the same tokens, shifted by one, then `head`.
     norm: a LayerNorm after the last block, if the family has one.
-    position_start: the id of the first position, or None where positions are relative.
+    position_start: the id of the first position, or None if positions are relative.
     lrp: None for a family that AttnLRP's rules do not cover; `lrp_missing` then names the part that has no rule.
-    attention: transformers' name of the attention that computes what the family means. masks_by_layer: whether layers
-    with a sliding window get a mask of their own. plain_mask: whether the module takes `[batch seq]` masks alone.
+    attention: transformers' name of an attention implementation that is correct for the family. masks_by_layer: whether
+    layers with a sliding window get their own mask. plain_mask: whether the module takes only `[batch seq]` masks.
     pooling: the entry of config.json that says `cls` or `mean`, if checkpoints differ. shared_blocks: whether all
     blocks have the same weights.
     """
@@ -72,15 +72,15 @@ class TextAdapter:
         return self.head if self.norm is None else (self.norm, *self.head)
 
     def configured(self, config: Mapping[str, Any]) -> TextAdapter:
-        """The adapter of a checkpoint whose config.json may say that the mean is read rather than the first token."""
+        """Return the adapter of a checkpoint; its config.json may choose mean pooling instead of the first token."""
         return replace(self, reading="mean") if self.pooling and config.get(self.pooling) == "mean" else self
 
     def first_position(self, config: Any) -> int:
-        """Id of the first position, given a checkpoint's config."""
+        """Return the id of the first position, given a checkpoint's config."""
         return int(config.pad_token_id) + 1 if self.position_start == "after_pad" else int(self.position_start or 0)
 
     def longest_input(self, config: Any, tokenizer: Any) -> int:
-        """Maximum number of tokens, by the tokenizer and the number of absolute positions; 512 if unlimited."""
+        """Return the maximum number of tokens, by the tokenizer and the absolute positions; 512 if unlimited."""
         limits = [tokenizer.model_max_length]
         if self.position_start is not None:
             limits.append(config.max_position_embeddings - self.first_position(config))

@@ -48,7 +48,7 @@ class EncodedText:
 
     @property
     def cut_before(self) -> int:
-        """Where the part of the first text begins that was read: a long text loses its end."""
+        """Character offset at which the part that the model reads begins: 0, as a long text loses its end."""
         return 0
 
     @property
@@ -64,8 +64,8 @@ class EncodedText:
 class TextBatch:
     """Padded examples on a device. `visible` marks the positions that may be attended to.
 
-    `whole`: every position of every row is visible, known without a transfer from the device. `past`: positions before
-    the first ones, which a causal model has read already; None where the rows begin with the batch.
+    `whole`: every position of every row is visible, known without a transfer from the device. `past`: earlier positions
+    that a causal model has read already; None if the rows begin with the batch.
     """
 
     ids: Int[torch.Tensor, "batch seq"]
@@ -76,20 +76,20 @@ class TextBatch:
     past: Past | None = field(default=None, kw_only=True)
 
     def gather(self, places: Int[torch.Tensor, "batch place"]) -> TextBatch:
-        """The same rows with the positions at `places` of each, in that order; lengths stay as they are."""
+        """Return the positions at `places` of each row, in that order; lengths are unchanged."""
         return dataclasses.replace(self, **self._gathered(places))
 
     def _gathered(self, places: Int[torch.Tensor, "batch place"]) -> dict[str, Any]:
-        """The fields that have one value a position, at those places."""
+        """Return the fields that have one value per position, at those places."""
         return {name: getattr(self, name).gather(1, places) for name in ("ids", "visible", "types")}
 
     def first(self, count: int) -> TextBatch:
-        """The first `count` positions of each row, which all rows have."""
+        """Return the first `count` positions of each row; every row must have as many."""
         places = torch.arange(count, device=self.ids.device).expand(len(self.ids), -1)
         return dataclasses.replace(self.gather(places), lengths=self.lengths.clamp(max=count), whole=True)
 
     def after(self, past: Past) -> TextBatch:
-        """What follows the first `past.starts` positions of each row."""
+        """Return the positions of each row after the first `past.starts`."""
         places = past.following(self.lengths)
         rest = self.gather(places.clamp(max=self.ids.shape[1] - 1))
         visible = rest.visible & (places < self.lengths[:, None])
@@ -110,9 +110,9 @@ def tokenize(
 
 
 def render_chat(tokenizer: Any, text: str) -> str:
-    """The prompt of a chat whose only turn is the text, up to where the model answers.
+    """Render a chat whose only turn is the text, up to the start of the model's answer.
 
-    Transformers renders in Jinja's immutable sandbox, so that a template can reach no attribute that runs code.
+    Transformers renders in Jinja's immutable sandbox, so a template cannot reach attributes that run code.
     """
     turns = [{"role": "user", "content": text}]
     return str(tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
@@ -160,7 +160,7 @@ def _strip_offsets(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def collate_texts(examples: Sequence[EncodedText], pad_id: int, device: torch.device) -> TextBatch:
-    """Put examples side by side, padded on the right."""
+    """Batch examples, padded on the right."""
     lengths = [len(example) for example in examples]
     widest = max(lengths)
     visible = np.arange(widest) < np.array(lengths)[:, None]
@@ -174,7 +174,7 @@ def collate_texts(examples: Sequence[EncodedText], pad_id: int, device: torch.de
 
 
 def pad_rows(rows: Sequence[Int[np.ndarray, "_"]], fill: int) -> Int[np.ndarray, "row width"]:
-    """Rows below each other, padded on the right with `fill`."""
+    """Stack rows, padded on the right with `fill`."""
     joined, lengths = np.concatenate(rows), [len(row) for row in rows]
     width = max(lengths)
     if len(joined) == len(rows) * width:
@@ -227,9 +227,9 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
         return self.adapter.longest_input(self.module.config, self.tokenizer)
 
     def encode(self, example: Example, max_length: int | None = None) -> EncodedText:
-        """Tokenize one example. `max_length`: None for all that the model reads.
+        """Tokenize one example. `max_length`: None for the model's maximum.
 
-        Errors: as `encode_text`; a token that the model has no embedding for; a prompt.
+        Errors: as in `encode_text`; a token without an embedding; a prompt.
         """
         if isinstance(example, Prompt):
             raise UsageError(
@@ -256,7 +256,7 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
         return self.embedding(batch.ids)
 
     def removal_embedding(self, batch: TextBatch, operator: str) -> Float[torch.Tensor, "#batch #seq d_model"]:
-        """Word embedding that represents removal."""
+        """Return the word embedding that represents removal. Errors: an unknown operator."""
         if operator in ("mask", "pad"):
             token = self.mask_id if operator == "mask" else self.pad_id
             return self.embedding(torch.tensor([[token]], device=self.device))
@@ -306,7 +306,7 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
         return inputs
 
     def _decoder_inputs(self, batch: TextBatch, embeds: Float[torch.Tensor, "batch seq d_model"]) -> dict[str, Any]:
-        """What the decoder reads: its start token, then all tokens but the last, the same as the encoder reads."""
+        """Return the inputs of the decoder: its start token, then the encoder's tokens without the last."""
         config: Any = self.module.config
         start = self.embedding(torch.tensor([[config.decoder_start_token_id]], device=self.device))
         shifted = torch.cat([start.to(embeds.dtype).expand(len(embeds), 1, -1), embeds[:, :-1]], dim=1)
@@ -326,7 +326,7 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
         return self.memo["mean_embedding"]
 
     def _needs_positions(self, batch: TextBatch) -> bool:
-        """A causal model counts from 0 by itself, and in positions that it is given it looks for packed texts."""
+        """Whether to pass position ids. A causal model counts from 0 by itself, and would look for packed texts."""
         adapter = self.adapter
         if adapter.position_start is None or adapter.reading == "decoder":
             return False
@@ -337,12 +337,15 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
         first = self.adapter.first_position(self.module.config)
         count = torch.arange(batch.ids.shape[1], device=self.device)
         if batch.past is None:
-            return (count + first)[None]  # of all rows: rotary positions are computed once
+            return (count + first)[None]  # shared by all rows, so that rotary embeddings are computed once
         # Padding repeats the last position: there may be no later one.
         return torch.minimum(count, batch.lengths[:, None] - 1) + batch.past.starts[:, None] + first
 
     def _attention_mask(self, batch: TextBatch) -> torch.Tensor | dict[str, torch.Tensor] | None:
-        """Additive mask `[batch 1 query|1 key]`, or one by the type of a layer, or None if everything is visible."""
+        """Return an additive mask `[batch 1 query|1 key]`, or one per type of layer, or None if all is visible.
+
+        A family with `plain_mask` gets a mask `[batch seq]` of 0 and 1.
+        """
         if batch.whole and batch.past is None:
             return None
         if self.adapter.plain_mask:
@@ -359,8 +362,11 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
     def _additive_mask(
         self, keys: Bool[torch.Tensor, "batch seq"], causal: bool, window: int | None = None, past: Past | None = None
     ) -> torch.Tensor:
-        """`window`: the last positions, its own included, that a position of a causal model sees, or the number to
-        either side that one of another model sees; None for all."""
+        """Return an additive mask.
+
+        `window`: in a causal model, the number of last positions that each position sees, including itself; in other
+        models, the number to either side; None for all.
+        """
         visible = keys[:, None, None, :]
         query = key = torch.arange(keys.shape[1], device=self.device)[None]
         if past is not None:
@@ -372,11 +378,11 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
         query, key = query[:, None, :, None], key[:, None, None, :]
         if causal:
             visible = visible & ((key <= query) if window is None else (key <= query) & (key > query - window))
-            # A position with nothing to attend to would attend uniformly, even to later ones: it attends to itself.
+            # A position with nothing to attend to would attend uniformly, even to later ones, so it attends to itself.
             visible = visible | (~visible.any(-1, keepdim=True) & (key == query))
         elif window is not None:
             near = visible & ((query - key).abs() <= window)
-            visible = near | (~near.any(-1, keepdim=True) & visible)  # padding far from the text, which nobody reads
+            visible = near | (~near.any(-1, keepdim=True) & visible)  # padding far from the text, never read
         dtype = self.embedding.weight.dtype
         return torch.zeros(visible.shape, dtype=dtype, device=self.device).masked_fill(~visible, torch.finfo(dtype).min)
 

@@ -26,11 +26,11 @@ from engine.models.text_classifier import EncodedText, TextBatch, TextClassifier
 from engine.request import Example
 
 PROBE = "a"
-"""A premise of one token, to see how a pair is put together."""
+"""A premise of one token, to find out how the tokenizer encodes a pair."""
 
 
 def find_relations(model: str, labels: Sequence[str]) -> dict[str, int]:
-    """The places of entailment and contradiction among an NLI model's labels. Errors: the first is not there."""
+    """Return the indices of entailment and contradiction among an NLI model's labels. Errors: no entailment."""
     names = [label.casefold() for label in labels]
     places: Mapping[str, int | None] = {
         "entail": next((at for at, name in enumerate(names) if is_entailment(name)), None),
@@ -48,7 +48,7 @@ def find_relations(model: str, labels: Sequence[str]) -> dict[str, int]:
 
 @dataclass(frozen=True, eq=False)
 class Suffix:
-    """What follows the text in the model's input: a hypothesis with its special tokens."""
+    """The part of the model's input after the text: a hypothesis with its special tokens."""
 
     ids: Int[np.ndarray, "seq"]
     types: Int[np.ndarray, "seq"]
@@ -63,7 +63,7 @@ class ZeroShotClassifier(TextClassifier):
 
     @cached_property
     def suffixes(self) -> tuple[Suffix, ...]:
-        """Of each label."""
+        """The suffix of each label."""
         assert self.prompts is not None
         suffixes = []
         for hypothesis in self.prompts.texts(PAIR_LABELS):
@@ -79,7 +79,7 @@ class ZeroShotClassifier(TextClassifier):
 
     @cached_property
     def max_length(self) -> int:
-        """Tokens of the text, with the special tokens before the hypothesis."""
+        """Maximum number of tokens of the text, including the special tokens before the hypothesis."""
         longest = max(len(suffix.ids) for suffix in self.suffixes)
         left = self.adapter.longest_input(self.module.config, self.tokenizer) - longest
         if left < 8:
@@ -90,7 +90,7 @@ class ZeroShotClassifier(TextClassifier):
         return left
 
     def encode(self, example: Example, max_length: int | None = None) -> EncodedText:
-        """Tokenize a text as the premise. Errors: as `TextClassifier.encode`; a second text."""
+        """Tokenize a text as the premise. Errors: as in `TextClassifier.encode`; a second text."""
         if example.text_pair is not None:
             raise UsageError(
                 "text_pair: a zero-shot classifier reads one text, as the second one is the hypothesis. Remove it."
@@ -115,7 +115,7 @@ class ZeroShotClassifier(TextClassifier):
     def logits(
         self, batch: TextBatch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
     ) -> Float[torch.Tensor, "batch label"]:
-        """Logits of entailment of each label; of a single one, of entailment and contradiction."""
+        """Return the entailment logit of each label; for a single label, those of entailment and contradiction."""
         pairs, pair_embeds = self._with_hypotheses(batch, self.embed(batch) if embeds is None else embeds)
         scores = super().logits(pairs, pair_embeds).unflatten(0, (len(batch.ids), -1))
         if len(self.suffixes) > 1:
@@ -123,7 +123,7 @@ class ZeroShotClassifier(TextClassifier):
         return torch.stack([scores[:, 0, self.relations[relation]] for relation in ("entail", "contradict")], dim=1)
 
     def _with_hypotheses(self, batch: TextBatch, embeds: torch.Tensor) -> tuple[TextBatch, torch.Tensor]:
-        """A row for each text and label: the text's positions, then the hypothesis, then padding."""
+        """Return a row for each text and label: the text's positions, then the hypothesis, then padding."""
         count, width, rows = len(self.suffixes), max(len(one.ids) for one in self.suffixes), len(batch.ids)
         ids = np.full((count, width), self.pad_id, dtype=np.int64)
         types = np.zeros((count, width), dtype=np.int64)
@@ -152,13 +152,13 @@ class ZeroShotClassifier(TextClassifier):
     def hidden(
         self, batch: TextBatch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
     ) -> Float[torch.Tensor, "batch seq d_model"]:
-        """Errors: always, since there is one for each label."""
+        """Raise an error, since each label has its own hidden states."""
         raise self._no_single_pass("hidden states")
 
     def logits_with_attention(
         self, batch: TextBatch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
     ) -> tuple[Float[torch.Tensor, "batch label"], AttentionRecorder]:
-        """Errors: always, since there is one for each label."""
+        """Raise an error, since each label has its own attention."""
         raise self._no_single_pass("attention")
 
     def _no_single_pass(self, what: str) -> ExegesisError:
@@ -169,12 +169,12 @@ class ZeroShotClassifier(TextClassifier):
 
 
 def _second_text(encoded: EncodedText) -> int | None:
-    """The place of the first token of the second text."""
+    """Return the position of the first token of the second text, or None."""
     return next((at for at, token in enumerate(encoded.tokens) if token.segment == 1), None)
 
 
 def as_zero_shot(model: TextClassifier, prompts: LabelPrompts) -> ZeroShotClassifier:
-    """The loaded NLI model as a classifier of these labels. Errors: it is none."""
+    """Return a loaded NLI model as a classifier of these labels. Errors: it is no NLI model, or lacks contradiction."""
     relations = find_relations(base_name(model.id), model.labels)
     if len(prompts.labels) == 1 and "contradict" not in relations:
         raise UsageError(f"labels: {base_name(model.id)} has no label 'contradiction', so give two labels or more.")

@@ -1,72 +1,72 @@
 """Shapley values of any game, exact or within a budget of evaluations. Pure NumPy: no model, no torch.
 
-A game v gives a number for each set S of kept features. `exact` evaluates all 2^n sets. `plan`, `solve` and
+A game v assigns a value to each set S of kept features. `exact` evaluates all 2^n sets. `plan`, `solve` and
 `kernel_shap` need far fewer, by five ideas:
 
 1. **Pairs.** The Shapley value depends only on the odd part g(S) = (v(S) - v(N\\S)) / 2 (Fumagalli et al. (2026),
    An Odd Estimator for Shapley Values). In Fourier terms g = Σ_{|T| odd} ĝ_T χ_T and φ_i = Σ_{T∋i} 2 ĝ_T / |T|.
-   A pair S, N\\S gives g(S), and half of the unknowns are gone.
+   A pair S, N\\S gives g(S), which halves the number of unknowns.
 2. **A surrogate of every odd order.** k-additive regression (Pelegrina et al. 2023) fits ĝ_T for |T| <= k by least
    squares; it needs more pairs than terms and blows up just before. Here ĝ has a Gaussian prior whose variance falls
    with |T| and differs by feature, at rates that maximize the evidence (`surrogate`). No order is chosen: with few
    pairs the estimate is a shrunken paired KernelSHAP, with more it takes in interactions of order 3, 5, ..., and
    with all coalitions it is exact. φ's posterior mean is in closed form at the cost of one solve.
 3. **A design.** The pairs are those that lower Σ var(φ_i) most under a typical prior (`design`), each at most once.
-   It does not look at values, so one batch evaluates them all, and is kept between calls.
-4. **Log odds.** Of a probability a second surrogate predicts the log odds (`log_odds`), which interact less: a
-   classifier adds up evidence and squashes the sum. What it predicts at pairs that were not evaluated, less what the
-   first surrogate does, is added by the regression of the next point, at no model evaluation.
-5. **Residuals.** Beyond 3,072 pairs, what the surrogate leaves unexplained is estimated by weighted least squares in
-   the Shapley kernel (regression adjustment as in Witter et al. 2025), which keeps the estimate consistent.
+   It does not depend on values, so one batch evaluates all pairs, and the design is cached between calls.
+4. **Log odds.** For a probability, a second surrogate predicts the log odds (`log_odds`), in which features interact
+   less: a classifier adds up evidence and squashes the sum. Its predictions at pairs that were not evaluated, minus
+   those of the first surrogate, enter the regression of the next point, at no model evaluation.
+5. **Residuals.** Beyond 3,072 pairs, the residual of the surrogate is estimated by weighted least squares in the
+   Shapley kernel (regression adjustment as in Witter et al. 2025), which keeps the estimate consistent.
 
 Σφ = v(N) - v(∅) holds to rounding.
 
-Written here, because no package has it: shap's `KernelExplainer` and shapiq's paired KernelSHAP fit the first order
-alone, and Captum's `KernelShap` samples without pairs. At equal budgets the best of all others, shapiq 1.8
-included, has 2.8 to 4.2 times the error at 12 features, and 0.9 to 1.4 times on a text of 30 and one of 60 tokens of a
-small model (the benchmarks `shapley_error` and `shapley_error_models`). None evaluates the coalitions of many inputs in
+No package implements this: shap's `KernelExplainer` and shapiq's paired KernelSHAP fit only the first order, and
+Captum's `KernelShap` samples without pairs. At equal budgets the best other estimator, including those of shapiq 1.8,
+has 2.8 to 4.2 times the error at 12 features, and 0.9 to 1.4 times on a text of 30 and one of 60 tokens of a small
+model (the benchmarks `shapley_error` and `shapley_error_models`). None evaluates the coalitions of many inputs in
 shared passes.
 
-Measured while this was built, on 10 sentences of another fine-tuning of MiniLM with 2 or 3 seeds: the design lowers
-the error of levels sampled evenly by a fifth to two fifths; a scale for each feature lowers that of one common scale
-by 4 to 20%. Left out, because they gained next to nothing: a linear control variate, as from the gradient (the linear
-part of g is hardly shrunk; one within 35% of φ lowers the error by 1 to 3%, and with order "1" nothing changes at
-all), choosing the later pairs by the values of the earlier ones, scales fitted to the even part too (0 to 5%), a free
-value whose variance depends on the size, the best of several designs.
+Measured during development, on 10 sentences of another fine-tuning of MiniLM with 2 or 3 seeds: compared with evenly
+sampled levels, the design lowers the error by a fifth to two fifths; compared with one common scale, a scale for each
+feature lowers it by 4 to 20%. Left out, because they gained next to nothing: a linear control variate, such as the
+gradient (the linear part of g is hardly shrunk; one within 35% of φ lowers the error by 1 to 3%, and with order "1"
+nothing changes at all), choosing later pairs by the values of earlier ones, scales fitted to the even part too (0 to
+5%), a free value whose variance depends on the size, the best of several designs.
 
-Tried on version 3 and left out; the first three by their mean error over 20 sentences of five models, 12 features, 64
-to 256 evaluations. Other covariances of the log odds (products of neighboring words, a geometric decay in the order,
-a linear part whose scale is learned) change it by -3 to 3%, and an ε of 0.001 to 0.05 raises it by 1 to 13%. Scales
-from 500 pairs, as an oracle, lower it by 2 to 5%: better scales are not what is missing. The gradient of the log odds
-in a soft mask, at 24 coalitions of eight sentences of four models, correlates with the difference that a word makes
-by 0.03 to 0.48, where the mask is half soft by 0.22 to 0.72, and costs as much as three evaluations. With 16,384
-unseen pairs the error of a constructed game of 30 and 60 features is 13 to 21% lower at 512 and 1,024 evaluations, 1
-to 5% at 128, for a solve that takes two to three times as long; 32,768 do not help on a text of a real model. Below
-one pair a feature, single coalitions of random sizes have an error of 0.43 instead of 0.70 at 60 features and 64
-evaluations, but 0.34 instead of 0.19 at 30.
+Tried on version 3 and left out (the first three: mean error over 20 sentences of five models, 12 features, 64 to 256
+evaluations). Other covariances of the log odds (products of neighboring words, a geometric decay in the order, a linear
+part with a learned scale) change the error by -3 to 3%, and an ε of 0.001 to 0.05 raises it by 1 to 13%. Scales from
+500 pairs, as an oracle, lower it by 2 to 5%, so better scales would help little. The gradient of the log odds in a soft
+mask, at 24 coalitions of eight sentences of four models, correlates with the effect of a word by 0.03 to 0.48 (by 0.22
+to 0.72 if the mask is half soft), and costs as much as three evaluations. With 16,384 unseen pairs the error of a
+constructed game of 30 and 60 features is 13 to 21% lower at 512 and 1,024 evaluations, 1 to 5% at 128, but the solve
+takes two to three times as long; 32,768 do not help on a text of a real model. Below one pair per feature, single
+coalitions of random sizes have an error of 0.43 instead of 0.70 at 60 features and 64 evaluations, but 0.34 instead of
+0.19 at 30.
 
-Four times below the best other is out of reach of such surrogates. Told the size (not the sign) of every Fourier
-coefficient of the log odds as its prior variance, the log odds' process has 0.74, 0.75, 0.78 and 0.71 times the error
-at 64 to 512 evaluations (14 inputs of four models, 12 features): 2.8 times would become 3.7, and whatever is learned
-from values tells less. The error falls as the evaluations to the power of 1.2 at 12 features, of 0.5 at 30 and of 0.4
-at 60 tokens, so that four times takes what 1.3, 9 and 25 times as many evaluations tell. Nor does the model tell it
-besides. Its last hidden state, predicted by the same process and turned into the value by the exact head, changes the
-error by -3 to 0% (ten sentences of models of two classes), and the sum before the last block's first layer norm by -5
-to 4%. With the last of six blocks computed anew from predicted states it is 0.7 to 1.4 times as large at 64 evaluations
-and 0.7 to 1.0 times at 256, with the last three, at half an evaluation a coalition, 0.5 to 1.3 and 0.8 to 0.9 times
-(three sentences). On three texts of 30 tokens of `t5-mini-context` the prediction at unseen pairs correlates with the
-truth by 0.71 and 0.80 (128 and 256 evaluations), from the last hidden state by 0.71 and 0.79, with half of the model
-computed anew by 0.73 and 0.80.
+Such surrogates cannot reach a quarter of the error of the best other estimator. Given the size (not the sign) of every
+Fourier coefficient of the log odds as its prior variance, the log odds' process has 0.74, 0.75, 0.78 and 0.71 times the
+error at 64 to 512 evaluations (14 inputs of four models, 12 features): a factor of 2.8 would become 3.7, and anything
+learned from values is less informative. The error falls as the evaluations to the power of 1.2 at 12 features, of 0.5
+at 30 and of 0.4 at 60 tokens, so a factor of four requires the information of 1.3, 9 and 25 times as many evaluations.
+The model's states do not provide it either. The last hidden state, predicted by the same process and mapped to the
+value by the exact head, changes the error by -3 to 0% (ten sentences of models of two classes), and the sum before the
+last block's first layer norm by -5 to 4%. With the last of six blocks recomputed from predicted states, the error is
+0.7 to 1.4 times as large at 64 evaluations and 0.7 to 1.0 times at 256; with the last three, at half an evaluation per
+coalition, 0.5 to 1.3 and 0.8 to 0.9 times (three sentences). On three texts of 30 tokens of `t5-mini-context` the
+prediction at unseen pairs correlates with the truth by 0.71 and 0.80 (128 and 256 evaluations), from the last hidden
+state by 0.71 and 0.79, with half of the model recomputed by 0.73 and 0.80.
 
-Also left out: a variance of its own for each interaction (Student's t by EM; 1 to 6% higher at 64 evaluations, 3 to 8%
-lower at 512), the posterior mean of the probability rather than that of the mean log odds (0 to 2% higher), weights of
-the two surrogates, or a linear correction, from leave-one-out errors (-3 to 1%, and nothing), averages of several
-priors (-5 to 7%), and below one pair a feature the chain of coalitions of a permutation with a process of single log
-odds (0.35 instead of 0.69 on a constructed game of 60 features at 64 evaluations, but 1.0 to 1.6 instead of 0.6 to 0.9
-on two texts of 60 and two of 45 tokens). What helps where a model has more than two classes: the log probabilities of
-all classes predicted together, on the scales of the target's log odds, and their softmax. The error is then 0.83 to
-0.90 times that of now (17 inputs of 12 features, four models), 0.86 to 0.94 times for `scenes-vit` with 60 superpixels,
-and the same where two classes alone compete (four inputs of generated NLI).
+Also left out: a separate variance for each interaction (Student's t by EM; 1 to 6% higher at 64 evaluations, 3 to 8%
+lower at 512), the posterior mean of the probability instead of the probability at the mean log odds (0 to 2% higher),
+weights of the two surrogates, or a linear correction, from leave-one-out errors (-3 to 1%, and nothing), averages of
+several priors (-5 to 7%), and, below one pair per feature, the chain of coalitions of a permutation with a process of
+single log odds (0.35 instead of 0.69 on a constructed game of 60 features at 64 evaluations, but 1.0 to 1.6 instead of
+0.6 to 0.9 on two texts of 60 and two of 45 tokens). One idea helps if a model has more than two classes: predicting the
+log probabilities of all classes together, on the scales of the target's log odds, and taking their softmax. The error
+is then 0.83 to 0.90 times the current one (17 inputs of 12 features, four models), 0.86 to 0.94 times for `scenes-vit`
+with 60 superpixels, and the same if only two classes compete (four inputs of generated NLI).
 """
 
 from __future__ import annotations
@@ -119,19 +119,19 @@ __all__ = [
 
 ORDERS = ("auto", "1")
 DESIGNED = 512
-"""Pairs chosen one by one; beyond them a sample does as well, and choosing costs their square."""
+"""Maximum number of pairs chosen one by one; beyond it a sample is as good, and the cost of choosing is quadratic."""
 FITTED = 3072
-"""Pairs that the Gaussian process takes, its solve being cubic in them; further ones correct it by regression."""
+"""Maximum number of pairs of the Gaussian process, whose solve is cubic; further pairs correct it by regression."""
 TUNED = 128
-"""Pairs, the most informative first, on which its scales are chosen; twice the features where that is more."""
+"""Number of pairs, the most informative first, on which the scales are fitted; at least twice the features."""
 SMALLEST = 1e-9
-"""Root mean square of g below which log odds would differ by rounding alone."""
+"""Root mean square of g below which log odds would differ only by rounding."""
 MANY = 16
-"""Pairs a feature from which a regression solves the normal equations, which cost a quarter."""
+"""Pairs per feature above which a regression solves the normal equations, at a quarter of the cost."""
 ENUMERABLE = 12
 POOL = 2048
 STRENGTH, NOISE, LINEAR = 0.4, 0.1, 100.0
-"""The design's prior: stronger interactions than the typical game's, so that it also serves the odd ones out."""
+"""Prior of the design: stronger interactions than in a typical game, so that it also suits unusual games."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,17 +164,17 @@ class ShapleyEstimate:
     v_full: float
     evaluations: int
     order: int
-    """Highest order of interaction that the estimate models; n where it is exact."""
+    """Highest order of interaction that the estimate models; n if it is exact."""
     notes: tuple[str, ...]
 
 
 def least_budget(n: int) -> int:
-    """The smallest budget that `plan` takes: n + 2, or all 2^n coalitions where they are fewer."""
+    """Return the smallest budget that `plan` accepts: n + 2, or all 2^n coalitions if they are fewer."""
     return min(2**n, n + 2)
 
 
 def plan(n: int, budget: int, seed: int = 0, order: str = "auto") -> CoalitionPlan:
-    """At most `budget` different coalitions of n features, the empty and the full one included.
+    """Choose at most `budget` different coalitions of n features, including the empty and the full one.
 
     `order` is "auto" (all orders of interaction, as the evidence weighs them) or "1" (paired KernelSHAP).
     """
@@ -193,9 +193,9 @@ def plan(n: int, budget: int, seed: int = 0, order: str = "auto") -> CoalitionPl
 
 
 def choose_pairs(n: int, count: int, seed: int) -> Bool[np.ndarray, "pair feature"]:
-    """`count` different complementary pairs, one coalition of each; the full one first.
+    """Return `count` different complementary pairs, one coalition of each; the full one first.
 
-    The design is the same for every seed but for the order of the features, which the seed draws.
+    The designed pairs are the same for every seed up to the order of the features; further pairs are sampled.
     """
     generator = np.random.default_rng(seed)
     if count >= 1 << (n - 1):
@@ -206,12 +206,12 @@ def choose_pairs(n: int, count: int, seed: int) -> Bool[np.ndarray, "pair featur
 
 @lru_cache(maxsize=64)
 def informative_pairs(n: int, count: int) -> Bool[np.ndarray, "pair feature"]:
-    """Greedy A-optimal design: each next pair lowers Σ_i var(φ_i | evaluated pairs) most, under a fixed prior.
+    """Greedy A-optimal design: each pair lowers Σ_i var(φ_i | earlier pairs) most, under a fixed prior.
 
     Not adaptive, so all evaluations can run in one batch. Source of the criterion: Chaloner and Verdinelli (1995),
-    Bayesian Experimental Design, section 2.2. The variances are updated by one pivoted Cholesky row a step. Features
-    are exchangeable under the prior, so many pairs tie: seeded factors decide, by gaps of 1e-7 and more, which double
-    precision keeps apart on any processor.
+    Bayesian Experimental Design, section 2.2. The variances are updated by one pivoted Cholesky row per step. Features
+    are exchangeable under the prior, so many pairs tie: seeded factors break the ties, by gaps of at least 1e-7, which
+    double precision resolves on any processor.
     """
     pool = candidate_pairs(n)
     prior = typical_prior(n, STRENGTH, NOISE)
@@ -235,7 +235,8 @@ def informative_pairs(n: int, count: int) -> Bool[np.ndarray, "pair feature"]:
 
 
 def candidate_pairs(n: int) -> Bool[np.ndarray, "pair feature"]:
-    """All pairs of up to 12 features; else singles and a spread of sizes. The full coalition is row 0."""
+    """Return the pairs to choose from: all for up to 12 features, else those that leave out one feature and a spread of
+    sizes. The full coalition is row 0."""
     if n <= ENUMERABLE:
         return all_pairs(n)
     generator = np.random.default_rng(n)
@@ -248,7 +249,7 @@ def candidate_pairs(n: int) -> Bool[np.ndarray, "pair feature"]:
 
 
 def solve(plan: CoalitionPlan, values: Float[np.ndarray, "coalition"], probabilities: bool = False) -> ShapleyEstimate:
-    """The Shapley values that follow from the values of `plan.keep`, in its order.
+    """Estimate the Shapley values from the values of the coalitions `plan.keep`, in their order.
 
     `probabilities`: the values are probabilities, whose log odds are easier to predict.
     """
@@ -274,7 +275,7 @@ def kernel_shap(
     order: str = "auto",
     probabilities: bool = False,
 ) -> ShapleyEstimate:
-    """`plan` and `solve` around one call of `evaluate`."""
+    """Run `plan`, one call of `evaluate`, and `solve`."""
     coalitions = plan(n, budget, seed, order)
     return solve(coalitions, evaluate(coalitions.keep), probabilities)
 
@@ -282,9 +283,9 @@ def kernel_shap(
 def estimate(
     plan: CoalitionPlan, odd: Float[np.ndarray, "pair"], even: Float[np.ndarray, "pair"] | None
 ) -> tuple[Float[np.ndarray, "feature"], int]:
-    """φ from the odd part g of the game at the planned pairs, and the order of interaction it models.
+    """Return φ from the odd part g of the game at the planned pairs, and the highest order of interaction modeled.
 
-    `even` is the even part of a game of probabilities, of others None.
+    `even`: the even part of a game of probabilities; None for any other game.
     """
     scale = float(np.sqrt((odd**2).mean()))
     if scale == 0:
@@ -313,7 +314,7 @@ def smooth_posterior(
     dual: Float[np.ndarray, "pair"],
     noise: float,
 ) -> Float[np.ndarray, "feature"]:
-    """φ of the smooth part alone: the unexplained values are then in the residual."""
+    """Return φ of the smooth part alone; the unexplained values are then part of the residual."""
     return phi - noise * odd_weights(observed).T @ dual
 
 
@@ -322,7 +323,7 @@ def regression(
 ) -> Float[np.ndarray, "feature"]:
     """Paired KernelSHAP: least squares in the Shapley kernel under Σφ = 2 g(N).
 
-    The first `designed` pairs were chosen and stand for themselves; the others stand for their size's unseen ones.
+    The first `designed` pairs represent only themselves; the others also represent the unseen pairs of their size.
     Sources: Lundberg and Lee (2017), theorem 2; Covert and Lee (2021), section 3.2 and 4.2.
     """
     n, total = pairs.shape[1], 2 * g[0]
@@ -337,7 +338,7 @@ def regression(
 
 
 def pair_weights(pairs: Bool[np.ndarray, "pair feature"], designed: int) -> Float[np.ndarray, "pair"]:
-    """The Shapley kernel of each pair times how many pairs of its size it stands for; 0 for the full one."""
+    """Return the Shapley kernel of each pair times the number of pairs that it represents; 0 for the full one."""
     n = pairs.shape[1]
     size = np.minimum(pairs.sum(axis=1), n - pairs.sum(axis=1))
     count = np.concatenate([[1.0], pairs_by_size(n)])
@@ -348,7 +349,7 @@ def pair_weights(pairs: Bool[np.ndarray, "pair feature"], designed: int) -> Floa
 
 
 def notes_on(plan: CoalitionPlan) -> tuple[str, ...]:
-    """Notes for a reader of the estimate."""
+    """Return notes for a reader of the estimate."""
     if plan.complete:
         return ("Exact: all coalitions were evaluated.",)
     if len(plan.pairs) <= plan.n:

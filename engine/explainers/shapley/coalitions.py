@@ -1,6 +1,6 @@
 """Coalitions of features: their weights in the Shapley value, the exact value from all of them, samples of their pairs.
 
-A pair is a coalition and its complement, and stands as one of the two, a row.
+A pair is a coalition and its complement, represented by a row for one of the two.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from engine.lazy import scipy
 
 EXACT_LIMIT = 14
 FEW = 32
-"""Pairs that are drawn at once, with as many more: some are drawn twice."""
+"""Number of missing pairs up to which `2 * FEW` are drawn at once, since some are drawn twice."""
 MAX_PAIRS = 10**300
 """Upper limit of counts: beyond a thousand features the binomials leave the range of a float."""
 
 
 def all_coalitions(n: int) -> Bool[np.ndarray, "coalition feature"]:
-    """Every subset of n features; row k holds feature i where bit i of k is set."""
+    """Return every subset of n features; row k holds feature i if bit i of k is set."""
     return ((np.arange(1 << n)[:, None] >> np.arange(n)) & 1).astype(bool)
 
 
 def all_pairs(n: int) -> Bool[np.ndarray, "pair feature"]:
-    """One coalition of each complementary pair, the full one first."""
+    """Return one coalition of each complementary pair, the full one first."""
     rows = all_coalitions(n)
     return rows[rows[:, 0]][::-1]
 
 
 def signs(keep: Bool[np.ndarray, "pair feature"]) -> Float[np.ndarray, "pair feature"]:
-    """1 for kept, -1 for removed."""
+    """Return 1 for kept and -1 for removed features."""
     return 2.0 * keep - 1.0
 
 
 def shapley_weights(keep: Bool[np.ndarray, "coalition feature"]) -> Float[np.ndarray, "coalition feature"]:
-    """W with φ = Wᵀ v over all coalitions: (s-1)!(n-s)!/n! for members, -s!(n-s-1)!/n! for the others.
+    """Return W with φ = Wᵀ v over all coalitions: (s-1)!(n-s)!/n! for members, -s!(n-s-1)!/n! for the others.
 
     Source: Shapley (1953), eq. 13.
     """
@@ -51,14 +51,14 @@ def shapley_weights(keep: Bool[np.ndarray, "coalition feature"]) -> Float[np.nda
 
 
 def odd_weights(keep: Bool[np.ndarray, "pair feature"]) -> Float[np.ndarray, "pair feature"]:
-    """Weights over complementary pairs, to be multiplied by g(S) = (v(S) - v(N\\S)) / 2."""
+    """Return weights over complementary pairs, to be multiplied by g(S) = (v(S) - v(N\\S)) / 2."""
     return 2 * shapley_weights(keep)
 
 
 def exact(
     n: int, values: Callable[[Bool[np.ndarray, "coalition feature"]], Float[np.ndarray, "coalition"]]
 ) -> Float[np.ndarray, "feature"]:
-    """Shapley values from all 2^n coalitions, n <= 14; they sum to v(N) - v(∅). Unit of v.
+    """Compute Shapley values from all 2^n coalitions, n <= 14; they sum to v(N) - v(∅). Unit of v.
 
     Source: Shapley (1953), eq. 13.
     """
@@ -71,7 +71,7 @@ def exact(
 
 
 def check_values(values: np.ndarray, expected: int) -> Float[np.ndarray, "coalition"]:
-    """The game's values as float64, one a coalition and finite."""
+    """Return the game's values as float64. Errors: not one per coalition, or not finite."""
     array = np.asarray(values, dtype=np.float64)
     if array.shape != (expected,):
         raise not_allowed("values", f"one number for each of {expected} coalitions", array.shape)
@@ -83,7 +83,7 @@ def check_values(values: np.ndarray, expected: int) -> Float[np.ndarray, "coalit
 def sample_pairs(
     n: int, count: int, generator: np.random.Generator, taken: Bool[np.ndarray, "other feature"]
 ) -> Bool[np.ndarray, "pair feature"]:
-    """`count` pairs that are not in `taken`: sizes as the Shapley kernel weighs them, whole sizes where they fit."""
+    """Sample `count` pairs that are not in `taken`: sizes weighted by the Shapley kernel, taken whole if they fit."""
     if count == 0:
         return np.zeros((0, n), dtype=bool)
     existing = {*_names(taken)}
@@ -97,11 +97,11 @@ def sample_pairs(
 def draw_pairs_of_size(
     n: int, size: int, count: int, generator: np.random.Generator, existing: set[bytes]
 ) -> Bool[np.ndarray, "pair feature"]:
-    """`count` new pairs whose smaller side has `size` members, uniformly; `existing` grows by them."""
+    """Draw `count` new pairs whose smaller side has `size` members, uniformly, and add them to `existing`."""
     names: list[bytes] = []
     while missing := count - len(names):
         for rows in (missing, missing) if missing > FEW else (2 * FEW,):
-            if len(names) == count:  # the second part is seldom needed, and skipped: later draws are as after it
+            if len(names) == count:  # the second part is rarely needed; skipping it keeps later draws the same
                 cast(np.random.PCG64, generator.bit_generator).advance(rows * n)
                 break
             drawn = _names(smallest(generator.random((rows, n)), size))
@@ -112,29 +112,29 @@ def draw_pairs_of_size(
 
 
 def smallest(keys: Float[np.ndarray, "row feature"], size: int) -> Bool[np.ndarray, "row feature"]:
-    """Whether a key is among the `size` smallest of its row; keys differ."""
+    """Whether each key is among the `size` smallest of its row; keys must differ."""
     return keys <= np.partition(keys, size - 1, axis=1)[:, size - 1, None]
 
 
 def _names(rows: Bool[np.ndarray, "pair feature"]) -> dict[bytes, None]:
-    """The pairs as bytes, each once, in their order."""
+    """Return the pairs as bytes, without duplicates, in their order."""
     each = np.ascontiguousarray(canonical_pairs(rows)).view(f"V{rows.shape[1]}")
     return dict.fromkeys(each[:, 0].tolist())
 
 
 def pairs_by_size(n: int) -> Float[np.ndarray, "size"]:
-    """Number of pairs whose smaller side has 1, 2, ... members."""
+    """Return the number of pairs whose smaller side has 1, 2, ... members."""
     return np.array([min(math.comb(n, s), MAX_PAIRS) / (2 if 2 * s == n else 1) for s in range(1, n // 2 + 1)])
 
 
 def kernel_by_size(n: int) -> Float[np.ndarray, "size"]:
-    """The Shapley kernel's mass on each size of pair, up to a constant (Lundberg and Lee (2017), theorem 2)."""
+    """Return the Shapley kernel's mass on each size of pair, up to a constant (Lundberg and Lee (2017), theorem 2)."""
     sizes = np.arange(1, n // 2 + 1)
     return 1 / (sizes * (n - sizes)) / np.where(2 * sizes == n, 2, 1)
 
 
 def allocate(count: int, weight: Float[np.ndarray, "size"], free: Float[np.ndarray, "size"]) -> Int[np.ndarray, "size"]:
-    """`count` places in proportion to the weights, no size above what it has free."""
+    """Allocate `count` places in proportion to the weights, at most `free` per size."""
     places = np.zeros(len(free))
     open_ = free > 0
     while (left := min(count, free.sum()) - places.sum()) > 1e-9:
@@ -148,12 +148,12 @@ def allocate(count: int, weight: Float[np.ndarray, "size"], free: Float[np.ndarr
 
 
 def canonical_pairs(rows: Bool[np.ndarray, "pair feature"]) -> Bool[np.ndarray, "pair feature"]:
-    """The coalition of each pair that holds feature 0."""
+    """Return the coalition of each pair that holds feature 0."""
     return np.where(rows[:, :1], rows, ~rows)
 
 
 def distinct_pairs(rows: Bool[np.ndarray, "pair feature"]) -> Bool[np.ndarray, "other feature"]:
-    """The pairs without repeats, in their first order; the full pair is left out."""
+    """Return the pairs without duplicates, in order of first occurrence; the full pair is left out."""
     rows = canonical_pairs(rows)
     first = np.sort(np.unique(rows, axis=0, return_index=True)[1])
     return rows[first][~rows[first].all(axis=1)]

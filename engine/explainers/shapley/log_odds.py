@@ -1,14 +1,14 @@
 """A surrogate of the log odds of a probability, which predicts the coalitions that were not evaluated.
 
-A classifier adds up evidence and squashes the sum, so that its log odds interact less than its probability. A Gaussian
-process (`surrogate`) for the odd and the even part of
+A classifier adds up evidence and squashes the sum, so features interact less in its log odds than in its probability.
+A Gaussian process (`surrogate`) for the odd and the even part of
 
     l(S) = log(p / (1 - p)),  p = ε + (1 - 2ε) v(S)
 
-predicts l at any coalition, and v = (p - ε) / (1 - 2ε). ε bounds the slope of l, so that a saturated probability does
-not turn its rounding into large differences, and 0 and 1 have finite log odds. The Shapley values of the predicted
-game have no closed form; `difference_game` samples it (it costs no model evaluation), and the regression in the Shapley
-kernel does the rest.
+predicts l at any coalition, and v = (p - ε) / (1 - 2ε). ε bounds the slope of l, so that the rounding of a saturated
+probability does not become a large difference, and 0 and 1 have finite log odds. The Shapley values of the predicted
+game have no closed form: they are estimated by regression in the Shapley kernel on predictions at `unseen_pairs`, which
+cost no model evaluation.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from engine.explainers.shapley.surrogate import (
 EPSILON = 1e-5
 """ε of the module's formula."""
 UNSEEN = 4096
-"""Pairs that the surrogate predicts; all that were not evaluated where they are fewer."""
+"""Maximum number of unevaluated pairs that the surrogate predicts."""
 
 OddPart = Callable[[Bool[np.ndarray, "pair feature"]], Float[np.ndarray, "pair"]]
 
 
 def log_odds(values: Float[np.ndarray, "coalition"]) -> Float[np.ndarray, "coalition"]:
-    """l of the module's formula."""
+    """Compute l of the module's formula."""
     p = EPSILON + (1 - 2 * EPSILON) * values
     return np.log(p) - np.log1p(-p)
 
 
 def probability(log_odds: Float[np.ndarray, "coalition"]) -> Float[np.ndarray, "coalition"]:
-    """The inverse of `log_odds`."""
+    """Invert `log_odds`."""
     return ((1 + np.tanh(log_odds / 2)) / 2 - EPSILON) / (1 - 2 * EPSILON)
 
 
@@ -84,20 +84,20 @@ def fit_log_odds(
 
 
 def even_covariance(x: Float[np.ndarray, "pair feature"], prior: Prior) -> Float[np.ndarray, "pair pair"]:
-    """K of the even part between evaluated pairs."""
+    """Return the covariance K of the even part between evaluated pairs."""
     k = prior.c * interaction_kernel(x, x, prior.b)[1] + FREE
     k[np.diag_indices(len(x))] += prior.noise
     return k
 
 
 def unseen_pairs(pairs: Bool[np.ndarray, "pair feature"]) -> Bool[np.ndarray, "other feature"]:
-    """Pairs that are not among `pairs`: all, or a sample of `UNSEEN` in proportion to the Shapley kernel. Read-only."""
+    """Return pairs that are not in `pairs`: all, or `UNSEEN` sampled in proportion to the Shapley kernel. Read-only."""
     return _unseen_pairs(pairs.shape[1], pairs.tobytes())
 
 
 @lru_cache(maxsize=16)
 def _unseen_pairs(n: int, seen: bytes) -> Bool[np.ndarray, "other feature"]:
-    """They depend on no value of the game, so that texts of one length share them as they share their design."""
+    """Cached form of `unseen_pairs`: as no value of the game matters, texts of one length share pairs and design."""
     pairs = np.frombuffer(seen, dtype=bool).reshape(-1, n)
     if 1 << (n - 1) > UNSEEN:
         unseen = sample_pairs(n, UNSEEN, np.random.default_rng(n), pairs)

@@ -7,18 +7,18 @@ With x ∈ {-1, 1}^n for a coalition (1 = kept) the prior covariance of g(S) = (
 The first term leaves the linear part free. The second holds every interaction of odd order: its Fourier
 coefficient of a set T has a variance proportional to Π_{i∈T} tanh b_i, because Π_i (1 + z_i tanh b_i) is
 exp(b·z) / Π_i cosh b_i for z_i = ±1, and sinh takes the odd orders. So high orders shrink, and interactions of
-features that do not interact shrink most. The third is a free value a coalition: what no interaction explains.
+features that do not interact shrink most. The third is a free value per coalition, which no interaction explains.
 b, c and η maximize the evidence p(g | b, c, η) (Rasmussen and Williams (2006), eq. 5.8 and 5.9).
 
-The Shapley value is linear in g and that of a Fourier term χ_T, |T| odd, is 2/|T| for the members of T, hence
+The Shapley value is linear in g. That of a Fourier term χ_T, |T| odd, is 2/|T| for the members of T, hence
 
     cov(φ_i, g(y)) = 2 λ y_i / n + c a_i ∫₀¹ Π_{j≠i} (1 + t a_j) + Π_{j≠i} (1 - t a_j) dt / D + η W_i(y)
 
-with a_j = y_j tanh b_j, D = sinh(Σ b) / Π cosh b, and W the Shapley weights of a pair. The integral is a
-polynomial's: Gauss-Legendre nodes give it exactly. φ's posterior mean is cov(φ, g) K⁻¹ g.
+with a_j = y_j tanh b_j, D = sinh(Σ b) / Π cosh b, and W the Shapley weights of a pair. The integrand is a
+polynomial, so Gauss-Legendre quadrature is exact. φ's posterior mean is cov(φ, g) K⁻¹ g.
 
 The even part e(S) = (v(S) + v(N\\S)) / 2 has the same prior with cosh for sinh in the numerator, the terms of even
-order, and a free constant for the free linear part. φ does not depend on e, but e tells which features interact.
+order, and a free constant instead of the free linear part. φ does not depend on e, but e shows which features interact.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FREE = 1e4
 """λ: the variance of the linear part, in units of the mean square of g."""
 STEPS, STEP_DECAY = 15, 0.85
 FEATURE_STEP, COMMON_STEP = 1.0, 2.0
-"""The longest first step in the logarithm of one feature's scale, and of the two scales that all features share."""
+"""Maximum length of the first step in the log scale of one feature, and in the two log scales of all features."""
 FLAT = 0.3
 """Gradient of the evidence, in nats, at which a step has half of its full length."""
 SPREAD = 1.0
@@ -45,7 +45,7 @@ NODES = 64
 BLOCK = 512
 LOW_NOISE = np.log(1e-8)
 LARGEST_TOTAL = 300.0
-"""Σb beyond which exp(-2 Σb), the least of the exponentials, may leave the range of a float."""
+"""Σb beyond which exp(-2 Σb), the smallest of the exponentials, may leave the range of a float."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class Prior:
         return float(np.exp(self.log_noise))
 
     def order(self, share: float = 0.99) -> int:
-        """The odd order up to which lies `share` of the variance that the second term expects."""
+        """Return the odd order up to which the interactions hold `share` of the second term's prior variance."""
         sizes = np.array([1.0])
         for w in np.tanh(self.b):
             sizes = np.convolve(sizes, [1.0, w])
@@ -78,14 +78,14 @@ class Prior:
 
 
 def typical_prior(n: int, strength: float = 0.2, noise: float = 1e-3) -> Prior:
-    """The starting point of the search: interactions weaken fast with their order, whatever n is."""
+    """Return the starting point of the search: interactions weaken quickly with their order, whatever n is."""
     return Prior(np.full(n, np.log(strength * min(1.0, 12 / n))), 0.0, float(np.log(noise)))
 
 
 def interaction_kernel(
     x: Float[np.ndarray, "pair feature"], y: Float[np.ndarray, "other feature"], b: Float[np.ndarray, "feature"]
 ) -> tuple[Float[np.ndarray, "pair other"], Float[np.ndarray, "pair other"]]:
-    """sinh(x·diag(b)·y) / sinh(Σb) and its cosh counterpart, without overflow."""
+    """Compute sinh(x·diag(b)·y) / sinh(Σb) and its cosh counterpart, without overflow."""
     up, down, scale = _exponentials(x, y, b)
     sinh, cosh = up - down, np.add(up, down, out=up)
     sinh /= scale
@@ -99,7 +99,7 @@ def interaction_sums(
     b: Float[np.ndarray, "feature"],
     weights: Float[np.ndarray, "other sum"],
 ) -> tuple[Float[np.ndarray, "pair sum"], Float[np.ndarray, "pair sum"]]:
-    """Sums over y of both parts of `interaction_kernel`, of which neither is made: `sinh @ weights, cosh @ weights`."""
+    """Compute `sinh @ weights, cosh @ weights` of `interaction_kernel`, without building the two kernels."""
     up, down, scale = _exponentials(x, y, b)
     above, below = up @ weights / scale, down @ weights / scale
     return above - below, above + below
@@ -108,7 +108,7 @@ def interaction_sums(
 def _exponentials(
     x: Float[np.ndarray, "pair feature"], y: Float[np.ndarray, "other feature"], b: Float[np.ndarray, "feature"]
 ) -> tuple[Float[np.ndarray, "pair other"], Float[np.ndarray, "pair other"], float]:
-    """exp(±x·diag(b)·y - Σb), and 1 - exp(-2 Σb)."""
+    """Compute exp(±x·diag(b)·y - Σb), and 1 - exp(-2 Σb)."""
     up, total = (x * b) @ y.T, float(b.sum())
     down = -total - up if total > LARGEST_TOTAL else None
     up -= total
@@ -117,21 +117,21 @@ def _exponentials(
 
 
 def covariance(x: Float[np.ndarray, "pair feature"], prior: Prior) -> Float[np.ndarray, "pair pair"]:
-    """K between observed pairs."""
+    """Return the covariance K between observed pairs."""
     k = prior.c * interaction_kernel(x, x, prior.b)[0] + linear_kernel(x)
     k[np.diag_indices(len(x))] += prior.noise
     return k
 
 
 def linear_kernel(x: Float[np.ndarray, "pair feature"]) -> Float[np.ndarray, "pair pair"]:
-    """The first term of k between observed pairs."""
+    """Return the first term of k between observed pairs."""
     return FREE / x.shape[1] * (x @ x.T)
 
 
 def shapley_covariance(
     keep: Bool[np.ndarray, "pair feature"], prior: Prior, free: float = FREE
 ) -> Float[np.ndarray, "pair feature"]:
-    """cov(φ_i, g(y)) of the module's second formula, for all pairs y."""
+    """Return cov(φ_i, g(y)) of the module's second formula, for all pairs y."""
     x = signs(keep)
     interactions = prior.c * interaction_shapley(x, prior.b)
     return interactions + 2 * free / x.shape[1] * x + prior.noise * odd_weights(keep)
@@ -140,7 +140,7 @@ def shapley_covariance(
 def interaction_shapley(
     x: Float[np.ndarray, "pair feature"], b: Float[np.ndarray, "feature"]
 ) -> Float[np.ndarray, "pair feature"]:
-    """The integral of the module's second formula, a_i and 1 / D included."""
+    """Return the integral of the module's second formula, including a_i and 1 / D."""
     nodes, share = leggauss(min(x.shape[1] // 2 + 1, NODES))
     t, share, w, total = (nodes + 1) / 2, share / 2, np.tanh(b)[:, None], b.sum()
     log_d = total + np.log(-np.expm1(-2 * total) / 2) - (np.logaddexp(b, -b) - np.log(2)).sum()
@@ -155,7 +155,7 @@ def interaction_shapley(
 def posterior_shapley(
     keep: Bool[np.ndarray, "pair feature"], g: Float[np.ndarray, "pair"], prior: Prior
 ) -> tuple[Float[np.ndarray, "feature"], Float[np.ndarray, "pair"]]:
-    """The posterior mean of φ and the dual weights K⁻¹ g, which `predict` uses."""
+    """Return the posterior mean of φ and the dual weights K⁻¹ g, which `predict` uses."""
     dual = np.linalg.solve(covariance(signs(keep), prior), g)
     return shapley_covariance(keep, prior).T @ dual, dual
 
@@ -166,7 +166,7 @@ def predict(
     dual: Float[np.ndarray, "other"],
     prior: Prior,
 ) -> Float[np.ndarray, "pair"]:
-    """The prediction of g at `keep` by the linear part and the interactions, in blocks that bound the memory."""
+    """Predict g at `keep` by the linear part and the interactions, in blocks that bound the memory."""
     y, linear = signs(observed), FREE / keep.shape[1] * (dual @ signs(observed))
     blocks = (signs(keep[start : start + BLOCK]) for start in range(0, len(keep), BLOCK))
     sums = dual[:, None]
@@ -176,7 +176,7 @@ def predict(
 def fit_prior(
     x: Float[np.ndarray, "pair feature"], g: Float[np.ndarray, "pair"], even: Float[np.ndarray, "pair"] | None = None
 ) -> Prior:
-    """Scales of high evidence, by a fixed number of ascent steps of decreasing length.
+    """Fit the scales to high evidence, by a fixed number of ascent steps of decreasing length.
 
     A step is proportional to a small gradient and bounded for a large one. The scales are therefore a smooth function
     of g: rounding in the model's values moves them by as little, and two processors agree. (Steps by the gradient's
@@ -205,7 +205,9 @@ def log_evidence(
     even: Float[np.ndarray, "pair"] | None = None,
     linear: Float[np.ndarray, "pair pair"] | None = None,
 ) -> tuple[float, Float[np.ndarray, "scale"]]:
-    """log p(g, even | scales) + log p(scales), up to a constant, and its gradient; -inf where K is not positive.
+    """Compute log p(g, even | scales) + log p(scales), up to a constant, and its gradient.
+
+    -inf, with a zero gradient, if K is not positive definite.
 
     `linear`: what `linear_kernel` returns, which no scale changes.
     """
@@ -234,7 +236,7 @@ def _part_evidence(
     slope_kernel: Float[np.ndarray, "pair pair"],
     free: Float[np.ndarray, "pair pair"] | float,
 ) -> tuple[float, Float[np.ndarray, "scale"]]:
-    """log p(values | scales) of the odd or the even part, and its gradient. `slope_kernel` is the other part's."""
+    """Compute log p(values | scales) of the odd or even part, and its gradient. `slope_kernel`: of the other part."""
     b = prior.b
     k = prior.c * kernel + free
     k.flat[:: len(k) + 1] += prior.noise
@@ -250,9 +252,9 @@ def _part_evidence(
 
 
 def _half_log_det_and_inverse(k: Float[np.ndarray, "pair pair"]) -> tuple[float, Float[np.ndarray, "pair pair"]]:
-    """From one Cholesky decomposition of a symmetric matrix, whose place they take.
+    """Return half the log-determinant and the inverse of a symmetric matrix, by one Cholesky decomposition in place.
 
-    Raises LinAlgError where it is not positive definite.
+    Errors: LinAlgError if it is not positive definite.
     """
     lapack = scipy.linalg.lapack
     factor, failed = lapack.dpotrf(k.T, lower=1, overwrite_a=1)  # the same matrix in Fortran's order
