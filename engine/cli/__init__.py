@@ -1,6 +1,6 @@
-"""The `exegesis` command: every result of the dashboard without a browser.
+"""The `exegesis` command: the dashboard's results on the command line.
 
-`root` lists the commands, one module a subject; `options`, `inputs`, `output` and `experiments` are shared.
+`root` lists the commands, with one module per subject. `options`, `inputs`, `output` and `experiments` are shared.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ QUIET = {
     "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1",
     "TRANSFORMERS_VERBOSITY": "error",
 }
-"""Variables that keep libraries from printing, where they are not set already."""
+"""Environment variables that stop libraries from printing, set unless they have a value already."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run one command and end the process: 0 done, 1 failed, 2 wrong use, 130 stopped."""
+    """Run a command and exit the process. Exit status: 0 done, 1 failed, 2 wrong usage, 130 stopped."""
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     if not sys.warnoptions:
         warnings.simplefilter("ignore")
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character gets its escape, never a traceback.
+        # Characters that a terminal cannot show are escaped and never raise an error.
         getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
     log_to_file()
     app(args=sys.argv[1:] if argv is None else list(argv), prog_name="exegesis")

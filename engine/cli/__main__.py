@@ -1,4 +1,4 @@
-"""`python -m engine.cli` is the same as `exegesis`."""
+"""Entry point of `python -m engine.cli`, which is the same as `exegesis`."""
 
 from __future__ import annotations
 

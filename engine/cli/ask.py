@@ -1,4 +1,4 @@
-"""`exegesis ask`: a question in plain English as an operation and its commands, which it can run."""
+"""`exegesis ask`: translate a question in plain English into commands, and optionally run them."""
 
 from __future__ import annotations
 

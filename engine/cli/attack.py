@@ -1,4 +1,4 @@
-"""`exegesis attack`: can a small change of the input change its map but keep its predicted class?
+"""`exegesis attack`: find small changes of inputs that change their maps but not the predicted class.
 
 Prints a table per model, the skipped examples, and a legend.
 """
@@ -132,7 +132,7 @@ def attack(
 
 
 def _with_methods(plan: AttackPlan, methods: str, transfer: str, param: list[str] | None) -> AttackPlan:
-    """The plan with its methods and their parameters."""
+    """Return the plan with its methods and their parameters."""
     kind = plan.kind
     if not methods.strip():
         raise UsageError(f"--methods: is missing. Methods that can be attacked: {', '.join(METHODS)}.")
@@ -146,7 +146,7 @@ def _with_methods(plan: AttackPlan, methods: str, transfer: str, param: list[str
 
 
 def sections(result: AttackExperimentResult) -> Iterator[RenderableType]:
-    """A table per model, the skipped examples, and a legend."""
+    """Yield a table per model, the skipped examples, and a legend."""
     for model, own in groupby(result.scores, key=lambda score: score.key.model):
         scores = list(own)
         yield Text(visible(f"{model} on {scores[0].key.dataset}"), style="bold")
@@ -159,7 +159,7 @@ def sections(result: AttackExperimentResult) -> Iterator[RenderableType]:
 
 
 def _table(scores: Sequence[AttackScore]) -> RenderableType:
-    """A row per objective, attacked method and measured method."""
+    """Create a table with a row per objective, attacked method and measured method."""
     rows = table(["objective", "method", "n", *HEADS.values()], right=["n", *HEADS.values()])
     groups: dict[tuple[str, str, str], dict[str, AttackScore]] = {}
     for score in scores:
@@ -183,7 +183,7 @@ def _cell(score: AttackScore) -> str:
 
 
 def _skipped(scores: Sequence[AttackScore]) -> Iterator[str]:
-    """A line per reason and method. Problems are reported separately."""
+    """Yield a line per reason and method. Reported problems are omitted, since they are listed separately."""
     groups = {(score.key.objective, score.key.method, reason, count): None
               for score in scores for reason, count in score.skipped.items()}  # fmt: skip
     for objective, method, reason, count in groups:

@@ -1,6 +1,6 @@
-"""`exegesis behavior`: the answers of direct queries and of attributions to questions about a model's behavior.
+"""`exegesis behavior`: answer questions about a model's behavior by direct queries and by attributions.
 
-Prints the accuracy of each way with its evaluations, beside the more frequent answer and random guessing.
+Prints the accuracy and the evaluations of each way, and as baselines the more frequent answer and random guessing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LEGEND = (
 
 
 def sections(result: BehaviorResult) -> Iterator[RenderableType]:
-    """A table per model and question, the reasons for omitted examples, and the constructed models."""
+    """Yield a table per model and question, the reasons for omitted examples, and the constructed models."""
     plan = result.plan
     for found in result.models:
         for answer in answers_of(found, plan):
@@ -45,7 +45,7 @@ def sections(result: BehaviorResult) -> Iterator[RenderableType]:
 
 
 def question_of(answer: BehaviorAnswer, plan: BehaviorPlan) -> str:
-    """The question in words."""
+    """Return the question in words."""
     return ORDER_QUESTION.format(plural(PARTS[plan.kind])) if answer.question == ORDER else question_text(plan)
 
 
@@ -73,7 +73,7 @@ def _base_rates(answer: BehaviorAnswer, plan: BehaviorPlan) -> str:
 
 
 def describe_constructed(found: Impossibility) -> str:
-    """The constructed models in one sentence."""
+    """Describe the constructed models in one sentence."""
     *_, last = found.queries
     shares = " and ".join(f"{one.accuracy:.0%}" for one in found.methods)
     return (

@@ -1,4 +1,4 @@
-"""`exegesis compare`: models and methods side by side on one example, or the examples on which they disagree most."""
+"""`exegesis compare`: compare models and methods on one example, or find the examples on which they disagree most."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from engine.result import Explanation
 from engine.word_units import UNITS
 
 LONGEST = 60
-"""Characters of a text that a cell shows."""
+"""Maximum characters of a text in a cell."""
 
 
 def compare(
@@ -97,7 +97,7 @@ def compare(
 
 
 def _pairs(codes: list[str]) -> tuple[ModelMethodPair, ...]:
-    """Pairs of method and model, for pictures where the first model reads pictures."""
+    """Parse pairs of method and model, which are for pictures if the first model reads pictures."""
     if not codes:
         raise UsageError(f"--column: is missing. Give at least two of {SHAPE}.")
     model = codes[0].partition("@")[2].strip()
@@ -133,7 +133,7 @@ def _compare_one(
 
 
 def _read_other(typed: str, first: Input) -> Example:
-    """The other text, read as the first is."""
+    """Read the other text. Everything else is as in the first input."""
     if not isinstance(first, Example):
         raise UsageError("--other: compares two texts or prompts. Remove it for an image.")
     other = dataclasses.replace(first, text=read_text("--other", typed))
@@ -148,7 +148,7 @@ def _explain_other(
     other: Example, requests: Mapping[str, Request], explanations: Mapping[str, Explanation], failed: dict[str, str],
     report: Report,
 ) -> dict[str, Explanation]:  # fmt: skip
-    """The maps of the other text by their columns; the errors are added to `failed`."""
+    """Explain the other text. Returns maps by column; errors are added to `failed`."""
     second = {code: other_request(requests[code], other, one.provenance) for code, one in explanations.items()}
     others, errors = explain_columns(second, report)
     failed.update({code: f"the other text: {error}" for code, error in errors.items()})
@@ -156,7 +156,7 @@ def _explain_other(
 
 
 def explain_columns(requests: Mapping[str, Request], report: Report) -> tuple[dict[str, Explanation], dict[str, str]]:
-    """The maps by their columns, and the errors of those that failed."""
+    """Compute explanations. Returns explanations by column, and error messages of failed columns."""
     explanations: dict[str, Explanation] = {}
     failed: dict[str, str] = {}
     for done, (code, request) in enumerate(requests.items()):
@@ -189,7 +189,7 @@ def _search(
 
 
 def comparison_sections(source: Sequence[str], plain: Mapping[str, Any], measure: str) -> Iterator[RenderableType]:
-    """The input, a letter per column, the scores of the common parts, and the agreement of every pair."""
+    """Yield the input, a letter per column, the scores of the common parts, and the agreement of every pair."""
     letters = ascii_uppercase[: len(plain["columns"])]
     yield from (Text(visible(line)) for line in source)
     for letter, column in zip(letters, plain["columns"], strict=True):
@@ -215,7 +215,7 @@ def comparison_sections(source: Sequence[str], plain: Mapping[str, Any], measure
 
 
 def _other_sections(one: Mapping[str, Any]) -> Iterator[RenderableType]:
-    """A column's scores in both texts, on aligned units: `=` where both have the same."""
+    """Yield a column's scores of both texts on aligned units. `=` marks units that both texts share."""
     yield ""
     rho = "" if one["spearman"] is None else f", spearman {_number(one['spearman'])}"
     shared = f"{one['shared']} shared units{rho}"
@@ -232,7 +232,7 @@ def _other_sections(one: Mapping[str, Any]) -> Iterator[RenderableType]:
 
 
 def search_sections(plain: Mapping[str, Any]) -> Iterator[RenderableType]:
-    """The examples, most disagreement first."""
+    """Yield a table of the examples, most disagreement first, and notes about omitted ones."""
     rows = table(["index", "disagreement", "predicted", "example"], right=["index", "disagreement"])
     for one in plain["found"]:
         predicted = ", ".join(dict.fromkeys(label for label in one["predicted"] if label is not None))

@@ -1,4 +1,4 @@
-"""`exegesis concepts`: does a prediction depend on concepts that are given by examples?"""
+"""`exegesis concepts`: test whether a prediction depends on concepts given by examples (TCAV)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEGEND = (
 
 
 def sections(result: ExperimentResult) -> Iterator[RenderableType]:
-    """For each model the findings by concept, class and layer."""
+    """Yield, per model, the findings by concept, class and layer."""
     for one in result.models:
         sizes = ", ".join(f"{name} ({size:,})" for name, size in zip(one.concepts, one.sizes, strict=True))
         yield Text(visible(f"{one.model} on {one.dataset}: {sizes}, {one.pool:,} random examples"), style="bold")

@@ -1,4 +1,4 @@
-"""`exegesis corpus`: which words or patches matter to a model over a whole data set."""
+"""`exegesis corpus`: test which words or patches matter to a model over a whole data set."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEGEND = (
 
 
 def sections(result: ExperimentResult) -> Iterator[RenderableType]:
-    """For each model the significant words by each method over all examples, and the reasons for failures."""
+    """Yield, per model, the significant words by each method over all examples, and the reasons for failures."""
     for one in result.models:
         yield Text(visible(f"{one.model} on {one.dataset}: {count_text(len(one.examples), 'example')}"), style="bold")
         if one.words:

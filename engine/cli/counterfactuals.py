@@ -1,4 +1,4 @@
-"""`exegesis counterfactuals`: the fewest changes of words, or removed patches, that flip a prediction."""
+"""`exegesis counterfactuals`: find the fewest word changes, or removed patches, that flip a prediction."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from engine.counterfactuals import texts as search
     from engine.counterfactuals.patches import PatchCounterfactuals
     from engine.counterfactuals.texts import Counterfactual, CounterfactualResult
-else:  # it loads torch, which the help does without
+else:  # they load torch, which the help does not need
     search = LazyModule("engine.counterfactuals.texts")
     patch_search = LazyModule("engine.counterfactuals.patches")
     counterfactual_search = LazyModule("engine.counterfactuals.search")
@@ -131,7 +131,7 @@ def counterfactuals(
 
 
 def print_counterfactuals(result: CounterfactualResult) -> None:
-    """Print the prediction, a row for each counterfactual, and what was searched."""
+    """Print the prediction, a row per counterfactual, and the extent of the search."""
     out = output.console()
     original = result.original
     now = f"score {original.logits[0]:.4f}" if original.regression else _class(original)
@@ -154,7 +154,7 @@ def print_counterfactuals(result: CounterfactualResult) -> None:
 
 
 def print_patches(result: PatchCounterfactuals) -> None:
-    """Print the prediction, a row for each set of patches, and what was searched."""
+    """Print the prediction, a row per set of patches, and the extent of the search."""
     out = output.console()
     out.print(f"{output.visible(result.model)} predicts {output.visible(_class(result.original))}", markup=False)
     listed = result.results or tuple(filter(None, [result.closest]))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from engine.empirical import explainer as trained_explainers
     from engine.empirical import training
     from engine.empirical.explainer import EmpiricalExplainer
-else:  # they load torch, which the help does without
+else:  # they load torch, which the help does not need
     trained_explainers = LazyModule("engine.empirical.explainer")
     training = LazyModule("engine.empirical.training")
 
@@ -84,7 +84,10 @@ def train(
 
 
 def usage(trained: EmpiricalExplainer, pairs: bool) -> str:
-    """How to use it, or that it predicts nothing. `pairs`: the model reads pairs of texts."""
+    """Return a command that uses the explainer, or a warning that it predicts nothing.
+
+    `pairs`: whether the model reads pairs of texts.
+    """
     card = trained.card
     if card.expected() >= 1:
         return "It predicts nothing: a map of zeros has an error of 1. Train it on more examples, with --train-size."
@@ -107,7 +110,7 @@ def list_trained(as_json: options.JsonOption = False) -> None:
 
 
 def _problem(trained: EmpiricalExplainer) -> str:
-    """Why it serves no more; empty if it does."""
+    """Return the reason why the explainer can no longer be used, or an empty string."""
     try:
         return trained.why_not(trained.card.model, catalog.revision(trained.card.model))
     except ExegesisError as error:

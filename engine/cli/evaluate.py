@@ -1,6 +1,6 @@
-"""`exegesis evaluate`: methods on a data set, by metrics, on one model or several.
+"""`exegesis evaluate`: score methods by metrics on a data set, for one or more models.
 
-For people: a leaderboard a model, what was skipped, and what the words mean.
+Prints a leaderboard per model, the skipped examples, and a legend.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ LEGEND = (
     "the number of methods)."
 )
 TUNED = "tuned"
-"""The mark of a method on the metric that it is tuned on; a note says what it means."""
+"""Mark of a method that is tuned on the metric; a note explains it."""
 BY_SECOND = "by {}: the mean and the mark of the same maps when units are removed by that operator."
 LEFT_OUT = "Curves and agreement between methods are not listed: name them with --metrics, or use --json or --out."
 
 Skipped = tuple[str, int, tuple[str, ...]]
-"""Reason, number of examples, methods."""
+"""Reason, number of examples, and methods."""
 Cell = tuple[str, str, int | None, str]
-"""Model, metric, percent and method of a mean."""
+"""Model, metric, percent and method of a mean score."""
 
 
 def sections(evaluation: Evaluation) -> Iterator[RenderableType]:
-    """One leaderboard per model, the examples that were skipped, and the meaning of the columns.
+    """Yield a leaderboard per model, the skipped examples, and a legend.
 
-    The points of curves and pairs of methods fill many rows: they are listed only where their metrics are chosen.
+    Points of curves and pairs of methods fill many rows, so they are listed only if metrics were chosen by name.
     """
     standings, everything = leaderboard(evaluation), bool(evaluation.chosen_metrics)
     second = {} if evaluation.second is None else {_cell(one): one for one in leaderboard(evaluation.second)}
@@ -68,8 +68,9 @@ def sections(evaluation: Evaluation) -> Iterator[RenderableType]:
 def _leaderboard(
     standings: Sequence[Standing], second: Mapping[Cell, Standing], plan: EvaluationPlan
 ) -> RenderableType:  # fmt: skip
-    """A row a method, metric by metric, the best first. `second`: the standings by the second operator, if there is
-    one: their means and marks are the last columns.
+    """Create a table with a row per metric and method, the best first.
+
+    `second`: standings by the second operator, if there is one. Their means and marks are the last columns.
     """
     right, by_second = ["mean", "95% interval", "n", "skipped"], f"by {plan.second_operator}"
     added, tuned = [by_second, ""] if second else [], plan.tuned
@@ -98,7 +99,7 @@ def _mark(one: Standing, tuned: Mapping[str, str]) -> str:
 
 
 def _operators(evaluation: Evaluation, model: str) -> Iterator[str]:
-    """Whether the best method depends on the operator, a line for each sentence; none without a second operator."""
+    """Yield sentences on whether the best method depends on the operator; none without a second operator."""
     compared = [one for one in evaluation.operator_comparisons if one.model == model]
     if compared:
         first, *others = comparison_texts(compared, {})
@@ -107,7 +108,7 @@ def _operators(evaluation: Evaluation, model: str) -> Iterator[str]:
 
 
 def _skipped_more(standings: Sequence[Standing], second: Mapping[Cell, Standing]) -> list[MetricScore]:
-    """The scores by the second operator that lack other examples than those by the first."""
+    """Return the scores by the second operator whose skipped examples differ from those by the first."""
     first = {_cell(one): one.score.skipped for one in standings}
     return [one.score for cell, one in second.items() if one.score.skipped != first.get(cell)]
 
@@ -126,7 +127,7 @@ def _number(value: float | None) -> str:
 
 
 def _doubts(scores: Sequence[MetricScore]) -> Iterator[str]:
-    """A line for each reason why means have no interval, with their metrics."""
+    """Yield a line per reason why means have no interval, with the affected metrics."""
     metrics: dict[str, dict[str, None]] = {}
     for score in scores:
         if score.doubt:
@@ -136,7 +137,7 @@ def _doubts(scores: Sequence[MetricScore]) -> Iterator[str]:
 
 
 def _skipped(scores: Sequence[MetricScore]) -> Iterator[str]:
-    """A line for each reason with the metrics that share it, so that a reason is not repeated for each metric."""
+    """Yield a line per reason for skipped examples, with all metrics that share it."""
     metrics: dict[Skipped, list[str]] = {}
     for metric, own in groupby(scores, key=lambda score: score.metric):
         for skipped in _reasons(list(own)):
@@ -147,7 +148,7 @@ def _skipped(scores: Sequence[MetricScore]) -> Iterator[str]:
 
 
 def _reasons(scores: Sequence[MetricScore]) -> Iterator[Skipped]:
-    """Reasons with counts; their methods are empty where all methods share a reason."""
+    """Yield reasons with counts and methods. Methods are empty if all methods share the reason."""
     methods: dict[tuple[str, int], dict[str, None]] = {}
     for score in scores:
         for reason, count in group_reasons(score.skipped).items():

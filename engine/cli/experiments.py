@@ -1,4 +1,4 @@
-"""The command of an experiment, generated from its plan, and functions that the commands of experiments share."""
+"""Commands of experiments, generated from their plans, and functions that these commands share."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ from engine.store import result_store
 T = TypeVar("T")
 P = TypeVar("P", bound=Any)
 PATHS = {"models", "model", "teacher", "base", "dataset", "concepts"}
-"""Fields of plans that may name a file or folder."""
+"""Plan fields that may name a file or folder."""
 Work = Callable[[Any, Report, CancelToken], Any]
-"""Returns the result of a plan."""
+"""Computes the result of a plan."""
 Sections = Callable[[Any], Iterable[RenderableType]]
-"""Returns what is printed of a result for people."""
+"""Returns the sections that are printed for a result."""
 SHARED = {
     "param": (ParamOption, None), "dtype": (DtypeOption, "float32"), "job": (JobOption, False),
     "executor": (ExecutorOption, "local"), "address": (AddressOption, None), "out": (OutOption, None),
 }  # fmt: skip
-"""The options that each command has after those of its plan, with their defaults."""
+"""Annotation and default of the options that each command has in addition to those of its plan."""
 
 
 def command_of(own: Experiment, sections: Sections) -> Callable[..., None]:
-    """The command of an experiment: one option per field of the plan, then those that all experiments share."""
+    """Create the command of an experiment, with an option per field of the plan and the shared options."""
 
     def command(**typed: Any) -> None:
         run_experiment(own, sections, partial(_read_plan, own, typed), typed)
@@ -81,7 +81,7 @@ def _annotation(one: Option) -> Any:
 
 
 def _default(one: Option) -> Any:
-    """The default as it is typed. That of the methods is in the help: it is longer than a line."""
+    """Return the default as typed. The default of the methods is only in the help, since it is longer than a line."""
     if one.name == "models":
         return DEFAULT_MODEL
     if one.name in ("dataset", "methods"):
@@ -92,7 +92,7 @@ def _default(one: Option) -> Any:
 
 
 def _value(one: Option, typed: Any) -> Any:
-    """The value of a field of the plan. Errors: a number or a name that is missing or wrong."""
+    """Parse the value of a plan field. Errors: a missing or invalid number or name."""
     if one.name == "dataset":
         return require_value(one.flag, typed)
     if one.is_list and not typed and one.default == ():
@@ -121,11 +121,11 @@ def run_experiment(
     own: Experiment, sections: Sections, read_plan: Callable[[], Any], typed: Mapping[str, Any],
     work: Work | None = None, failed: str = "no example could be explained",
 ) -> None:  # fmt: skip
-    """Carry out a plan as a command, write the rows and print the result.
+    """Run a plan as a command, write the rows and print the result.
 
-    `read_plan`: makes the plan of the options, after those that all experiments share are checked. `typed`: values of
-    these options, by their names in `SHARED`, and `as_json`. `work`: does something else with the plan. `failed`: the
-    error where the result has no example.
+    `read_plan`: creates the plan from its options, once the shared options are checked. `typed`: values of the shared
+    options, by their names in `SHARED`, and `as_json`. `work`: replaces the default work on the plan. `failed`: error
+    message if the result has no example.
     """
     check_dtype(typed["dtype"])
     check_job(typed["job"], typed["executor"])
@@ -150,14 +150,14 @@ def run_experiment(
 
 
 def require_value(option: str, value: str) -> str:
-    """A value that must be given. Errors: it is empty."""
+    """Return the value of a required option. Errors: it is empty."""
     if not value.strip():
         raise UsageError(f"{option}: is missing. Example: {option} reviews. See: exegesis datasets.")
     return value
 
 
 def check_job(job: bool, executor: str) -> None:
-    """Refuse a job with an executor of its own."""
+    """Refuse `--job` together with another executor, since only the cluster settings decide where a job runs."""
     if job and executor != "local":
         raise UsageError(
             f"--job: runs on this machine or on the cluster that {RAY_ADDRESS} names, got --executor {executor} too. "
@@ -166,7 +166,7 @@ def check_job(job: bool, executor: str) -> None:
 
 
 def with_absolute_paths(plan: P) -> P:
-    """The plan with absolute paths of models and data sets: a job may be carried out in another folder."""
+    """Make the paths of models and data sets in a plan absolute, since a job may run in another folder."""
     changed: dict[str, Any] = {}
     for field in PATHS & {one.name for one in fields(plan)}:
         value = getattr(plan, field)
@@ -178,7 +178,7 @@ def with_absolute_paths(plan: P) -> P:
 
 
 def _absolute(name: str) -> str:
-    """The name of a model or data set, absolute if it is that of a file or folder; options and labels stay."""
+    """Make the name of a model or data set absolute if it is a path. Its options and labels are kept."""
     if name in INCLUDED or is_embedded(name) or registered_dataset(name):
         return name
     for path, mark, rest in ((name, "", ""), name.partition(LABELS_MARK), name.partition(":")):
@@ -188,9 +188,9 @@ def _absolute(name: str) -> str:
 
 
 def rows_file(out: str | None, own: Experiment | None = None) -> Path | None:
-    """The file for the rows, None for none; refused before long work is done for it.
+    """Return the output file for rows, or None. Invalid paths are refused here, before long work starts.
 
-    `own`: the experiment, which may have formats of its own.
+    `own`: the experiment, which may add formats.
     """
     if out is None:
         return None
@@ -203,16 +203,16 @@ def rows_file(out: str | None, own: Experiment | None = None) -> Path | None:
 
 
 def _ending(path: Path, formats: Iterable[str]) -> str:
-    """The longest of the endings that the name has; "" for none."""
+    """Return the longest format that the file name ends with, or an empty string."""
     return max((one for one in formats if path.name.lower().endswith(f".{one}")), key=len, default="")
 
 
 def worked(
     kind: str, doing: str, work: Callable[[Report, CancelToken], T], job_spec: Mapping[str, Any] | None = None
 ) -> T:
-    """Run the work with a progress bar; if stopped, print how to continue. `kind`: of the job and the command.
+    """Run the work with a progress bar. If it is stopped, print how to resume. `kind`: of the job and the command.
 
-    `job_spec`: first goes through the list of jobs. What failed there is tried again by the work, which says why.
+    `job_spec`: run this job first. The work then tries failed parts again and reports the reasons.
     """
     if job_spec is not None:
         _as_job(kind, job_spec)

@@ -1,6 +1,6 @@
-"""`exegesis explain` and `exegesis heads`: explanations and attention heads of one text or image.
+"""`exegesis explain` and `exegesis heads`: explanations and attention heads for one text or image.
 
-They print tables: tokens or patches as rows and methods as columns, or heads as rows and scores as columns.
+Both print tables, with tokens or patches as rows and methods as columns, or heads as rows and scores as columns.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ from engine.result import Check, Explanation, explanation_to_json
 from engine.store import result_store
 
 SIDES = ("picture", "prompt")
-"""Of a model that matches pictures with texts: what is explained."""
+"""What is explained for a model that matches pictures with texts."""
 TOP_SCORES = 3
-"""Scores of a column that are bold."""
+"""Number of bold scores per column."""
 MAX_TOKEN_WIDTH = 24
 MAX_CLASSES = 10
 COLUMN_GAP = 3
 EXAMPLE = "Example: --against integrated_gradients."
 EMPHASIZED = 3
-"""Heads of each column that are bold."""
+"""Number of bold heads per column."""
 NO_VALUE, FLIPS = "-", "flips"
 
 
@@ -114,7 +114,7 @@ def explain(
 
 
 def _explain_supported(requests: list[Request], report: Report) -> list[Explanation]:
-    """Explanations by every method that serves this input; a note names the others, with the reason."""
+    """Explain by every method that supports the input. Notes report the others and the reasons."""
     explanations, refused = [], []
     for done, request in enumerate(requests):
         report(done, len(requests), request.method)
@@ -130,7 +130,7 @@ def _explain_supported(requests: list[Request], report: Report) -> list[Explanat
 
 
 def print_explanations(lines: Sequence[str], explanations: Sequence[Explanation]) -> None:
-    """Print lines that describe the input, the prediction, as many tables as the width needs, and all notes."""
+    """Print `lines` (which describe the input), the prediction, tables that fit the console's width, and all notes."""
     out = output.console()
     for line in header_lines(lines, explanations[0]):
         out.print(line)
@@ -142,7 +142,7 @@ def print_explanations(lines: Sequence[str], explanations: Sequence[Explanation]
 
 
 def header_lines(lines: Sequence[str], first: Explanation) -> Iterator[Text]:
-    """The model and its device, the input, and the prediction."""
+    """Yield the model with its device, the input, and the prediction."""
     origin = first.provenance
     model = f"{origin.model}, revision {origin.revision}, {origin.dtype} on {origin.device}"
     yield Text(output.visible(model), style="dim")
@@ -163,7 +163,7 @@ def _prediction_line(first: Explanation) -> str:
 
 
 def _quoted(label: str) -> str:
-    """A token with white space around it in quotation marks, so that it is seen."""
+    """Quote a label that starts or ends with white space, to make it visible."""
     return label if label == label.strip() else f"'{label}'"
 
 
@@ -197,7 +197,7 @@ def _score_table(group: Sequence[Explanation]) -> Table:
 
 
 def _score_cells(explanation: Explanation) -> Iterator[Text]:
-    """One cell per token; the largest scores by absolute value are bold, special tokens are dim."""
+    """Yield a cell per token. The largest absolute scores are bold, special tokens are dim."""
     scores, features = explanation.scores, explanation.features
     order = features[np.argsort(-np.abs(scores[features]), kind="stable")]
     top = {i for i in order[:TOP_SCORES].tolist() if scores[i]}
@@ -213,7 +213,7 @@ def _check_cell(check: Check) -> str:
 
 
 def _notes(explanations: Sequence[Explanation]) -> Iterator[Text]:
-    """The notes without repetition, each with its methods unless these are all."""
+    """Yield each note once, prefixed by its methods unless it applies to all of them."""
     owners: dict[str, list[str]] = {}
     for explanation in explanations:
         name = explanation.provenance.method
@@ -275,7 +275,7 @@ def heads(
 
 
 def read_query(score: str, against: str, query: str | None, kind: str) -> HeadTableQuery:
-    """The scores of the options; a method to compare with adds the agreement."""
+    """Read the options about scores. With a method to compare with, the agreement is added."""
     names = options.read_names("--score", score) if score else list(DEFAULT_SCORES)
     if against:
         explainer(against, kind)
@@ -288,7 +288,7 @@ def read_query(score: str, against: str, query: str | None, kind: str) -> HeadTa
 
 
 def print_heads(source: Sequence[str], table: HeadTable, limit: int | None = None) -> None:
-    """Print lines that describe the input, the prediction, a row a head, and the meaning of the scores."""
+    """Print `source` (which describes the input), the prediction, a row per head, and the meaning of the scores."""
     out = output.console()
     for line in header_lines(source, table.reading.explanation):
         out.print(line)
@@ -316,7 +316,7 @@ def _heads_table(table: HeadTable, limit: int | None) -> Table:
 
 
 def _largest_heads(column: np.ndarray) -> set[tuple[int, int]]:
-    """The heads that stand out: the largest by absolute value, but for 0."""
+    """Return the heads with the largest absolute values, without zeros."""
     sizes = np.nan_to_num(np.abs(column))
     order = np.argsort(-sizes, axis=None, kind="stable")[:EMPHASIZED]
     return {(int(at) // column.shape[1], int(at) % column.shape[1]) for at in order if sizes.flat[at]}

@@ -1,4 +1,4 @@
-"""`exegesis generate`: how a language model continues a prompt, and what each generated token depends on."""
+"""`exegesis generate`: continue a prompt with a language model, and show what each token depends on."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from engine.store import result_store
 
 if TYPE_CHECKING:
     from engine import generation
-else:  # it loads torch, which the help does without
+else:  # it loads torch, which the help does not need
     generation = LazyModule("engine.generation")
 
 EXAMPLE = "Example: --prompt 'Mary lives in Paris. Mary lives in'."
 TOKENS = "8"
 MOST_LIKELY = 5
-"""Next tokens that are printed with their probabilities."""
+"""Number of next tokens that are printed with their probabilities."""
 
 
 def generate(
@@ -71,7 +71,7 @@ def generate(
 
 
 def print_generated(generated: generation.GeneratedText, likely: NextTokens, decoding: str, links: int) -> None:
-    """Print the likeliest next tokens, the text, its strongest links, its use of sentences and the checks."""
+    """Print the most likely next tokens, the text, its strongest links, the effect of each sentence, and the checks."""
     out, names = output.console(), generated.names
     shares = zip(likely.labels[:MOST_LIKELY], likely.probabilities, strict=False)
     first = ", ".join(f"{label!r} {share:.4f}" for label, share in shares)
@@ -99,14 +99,14 @@ def print_generated(generated: generation.GeneratedText, likely: NextTokens, dec
 
 
 def _next_to_json(likely: NextTokens) -> dict[str, Any]:
-    """The distribution of the first token; the last label stands for all others together."""
+    """Convert the distribution of the first token to JSON values. The last label stands for all other tokens."""
     pairs = zip(likely.labels, likely.probabilities, strict=True)
     tokens = [{"token": label, "probability": share} for label, share in pairs]
     return {"next_tokens": tokens, "next_entropy": likely.entropy}
 
 
 def _remarks(generated: generation.GeneratedText) -> Iterator[str]:
-    """The end of the text, and the checks of all steps."""
+    """Yield the reason why the text ended, the checks of all steps, and the number of evaluations."""
     if generated.ended:
         yield f"The model ended the text after {count_text(len(generated.labels), 'token')}: its end token came next."
     checks = [one.check for one in generated.explanations if one.check is not None]

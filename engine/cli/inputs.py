@@ -1,4 +1,4 @@
-"""The input of a command, a text, a picture or an example of a data set; its methods, parameters and scaled heads."""
+"""Read a command's input (a text, a picture or an example of a data set), methods, parameters and scaled heads."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class InputOptions:
-    """The options of a command about its input; None where an option was not given.
+    """Options of a command that describe its input. None: the option was not given.
 
-    `target`: the class to explain; of a prompt, the token, which is part of the input.
+    `target`: the class to explain or, for a prompt, the token, which is part of the input.
     """
 
     command: str
@@ -55,7 +55,7 @@ class InputOptions:
 
 @dataclass(frozen=True)
 class CommandInput:
-    """The input, and lines for people that describe it. `target`: the class to explain, where it is not the input's."""
+    """An input, with `lines` of text that describe it. `target`: class to explain, unless it is part of the input."""
 
     example: Input
     lines: tuple[str, ...]
@@ -63,7 +63,7 @@ class CommandInput:
 
 
 def read_input(options: InputOptions) -> CommandInput:
-    """The one input that the options name."""
+    """Read the input that the options specify. Errors: no input, several, or an option that does not fit it."""
     sources: Mapping[str, tuple[str | None, Callable[[InputOptions], CommandInput]]] = {
         "--text": (options.text, _read_text), "--image": (options.image, _read_image),
         "--dataset": (options.dataset, _read_example), "--prompt": (options.prompt, _read_prompt),
@@ -118,9 +118,9 @@ def _read_example(options: InputOptions) -> CommandInput:
 
 
 def _names_pictures(options: InputOptions) -> bool:
-    """Whether the example is a picture, by the data set.
+    """Whether the example is a picture, according to the data set.
 
-    Without a data set of this name, by the model, so that the error lists the sets that suit it.
+    If the data set does not exist, the model decides, so that the error lists data sets that fit the model.
     """
     name = str(options.dataset)
     exists = datasets.registered_name(name) is not None or Path(whole_name(name)).exists()
@@ -142,7 +142,7 @@ def _picture_input(pixels: np.ndarray, name: str) -> CommandInput:
 
 
 def name_labels(model: str, labels: str | None, template: str | None) -> str:
-    """The name of a zero-shot model with the labels that the options give. Errors: a template alone, labels twice."""
+    """Return the name of a zero-shot model with labels. Errors: a template without labels, or labels given twice."""
     if labels is None:
         if template is not None:
             raise UsageError(
@@ -155,7 +155,7 @@ def name_labels(model: str, labels: str | None, template: str | None) -> str:
 
 
 def label_input(model: str, source: CommandInput, prediction: Prediction) -> CommandInput:
-    """The prompt of the explained label beside the picture. `prediction`: of the picture."""
+    """Return the input that explains the prompt of a label for a picture. `prediction`: prediction for the picture."""
     if not isinstance(source.example, Picture):
         raise UsageError("--side: prompt requires a picture. Give one: --image F, or --dataset with --index.")
     label = prediction.index if source.target is None else find_label(prediction, source.target)
@@ -165,7 +165,7 @@ def label_input(model: str, source: CommandInput, prediction: Prediction) -> Com
 
 
 def find_label(prediction: Prediction, target: str) -> int:
-    """The number of a class by its label or number."""
+    """Return the index of a class from its label or index."""
     if target in prediction.labels:
         return prediction.labels.index(target)
     if target in map(str, range(len(prediction.labels))):
@@ -174,13 +174,13 @@ def find_label(prediction: Prediction, target: str) -> int:
 
 
 def check_dtype(dtype: str) -> None:
-    """Refuse a precision that no model runs in."""
+    """Raise an error unless the precision is supported."""
     if dtype not in DTYPES:
         raise unknown("--dtype", dtype, DTYPES)
 
 
 def check_model(model: str, kind: str) -> None:
-    """Refuse a model that does not exist or does not read inputs of that kind, before what runs it is loaded."""
+    """Refuse a model that does not exist or does not read this kind of input, before heavy libraries are loaded."""
     source = catalog.locate(model)
     if kind == "image":
         read_view(model)
@@ -189,7 +189,7 @@ def check_model(model: str, kind: str) -> None:
 
 
 def read_heads(typed: list[str] | None) -> HeadScales:
-    """Scales by layer and head, counted from 0 as in the parameters of methods."""
+    """Parse scales by layer and head, both counted from 0 as in the parameters of methods."""
     scales = {}
     for name, value in read_pairs("--head", typed or [], "3.7=0").items():
         layer, _, head = name.partition(".")
@@ -202,8 +202,10 @@ def read_heads(typed: list[str] | None) -> HeadScales:
 
 
 def read_methods(option: str, typed: str, kind: str, models: Sequence[str] = ()) -> tuple[list[Explainer], bool]:
-    """The methods that the option names, and whether it names all: then those that one of `models` does not support
-    are left out, with a note."""
+    """Read the methods of an option. Also returns whether the option is "all".
+
+    In this case, methods that one of `models` does not support are omitted, with a note.
+    """
     methods = all_explainers(kind)
     if not typed.strip():
         known = ", ".join(methods)
@@ -222,11 +224,11 @@ def _is_supported(method: Explainer, models: Sequence[str]) -> bool:
 
 
 def read_params(typed: list[str] | None, methods: Sequence[Explainer]) -> dict[str, dict[str, str]]:
-    """The parameters of each method as typed: `name` goes to every method that has it, `method.name` to that one."""
+    """Read each method's parameters as strings. `name` sets it for every method that has it, `method.name` for one."""
     pairs = read_pairs("--param", typed or [], "n_steps=50")
     own = {method.id: [f.name for f in dataclasses.fields(method.params)] for method in methods}
     params: dict[str, dict[str, str]] = {name: {} for name in own}
-    # The addressed ones come last, so that they win over the general ones.
+    # Parameters of a single method come last, so that they override general ones.
     for key, value in sorted(pairs.items(), key=lambda item: "." in item[0]):
         method, dot, parameter = key.rpartition(".")
         if dot and method not in own:
@@ -241,7 +243,7 @@ def read_params(typed: list[str] | None, methods: Sequence[Explainer]) -> dict[s
 
 
 def read_typed_params(typed: list[str] | None, methods: Sequence[Explainer]) -> dict[str, dict[str, Plain]]:
-    """The parameters of each method as values of their types, so that equal work has equal keys."""
+    """Read each method's parameters as values of their types, so that equal requests have equal cache keys."""
     texts = read_params(typed, methods)
     params: dict[str, dict[str, Plain]] = {}
     for method in methods:

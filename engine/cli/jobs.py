@@ -1,4 +1,4 @@
-"""`exegesis jobs`: the list of jobs that every process shares."""
+"""`exegesis jobs`: list, run, resume and cancel jobs. All processes share the list."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Number = Annotated[str, typer.Argument(metavar="ID", help="ID of the job.")]
 
 
 class JobCommands(Commands):
-    """A group in which `exegesis jobs` alone is `exegesis jobs list`."""
+    """Command group that runs `list` if no command is given."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, args or ["list"])
@@ -105,7 +105,7 @@ def cancel(number: Number, as_json: JsonOption = False) -> None:
 
 
 def run_with_progress(job: Job) -> Job:
-    """Run a job in the foreground, with progress; a note says when the list of jobs or the cache cannot be used."""
+    """Run a job in the foreground with a progress bar. Notes report that the job list or the cache cannot be used."""
     with output.stdout_reserved(), output.stoppable() as token, output.progress_bar(job.title) as report:
         ended = jobs.run_now(job, report, token)
     _warn(jobs.job_table().status, ended.note)
@@ -113,7 +113,7 @@ def run_with_progress(job: Job) -> Job:
 
 
 def exit_unless_done(job: Job) -> None:
-    """End the command where the job is not done: say how to go on, or what failed."""
+    """Exit with an error unless the job is done. The message says how to resume, or what failed."""
     if job.state == "done":
         return
     if job.state == "cancelled":

@@ -1,4 +1,4 @@
-"""`exegesis layers`: what a model knows after each layer, and the positions and heads that its prediction needs."""
+"""`exegesis layers`: logit lens, activation patching, information flow routes and head importance."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from engine.inside import lens as logit_lens
     from engine.inside import patching, routes
     from engine.result import Check
-else:  # they load torch, which the help does without
+else:  # they load torch, which the help does not need
     logit_lens, patching = LazyModule("engine.inside.lens"), LazyModule("engine.inside.patching")
     routes = LazyModule("engine.inside.routes")
 
 HELP = "See inside a model: logit lens, activation patching, information flow routes, heads that matter."
 MOST_EDGES = 30
-"""Edges and places that a table lists; JSON has all."""
+"""Default number of rows in the table of edges; JSON includes all edges."""
 TopOption = Annotated[str, typer.Option(metavar="N", help="Rows of the table.")]
 
 app = typer.Typer(cls=Commands, rich_markup_mode=None, help=HELP)
@@ -193,7 +193,7 @@ def _running(title: str) -> Iterator[None]:
 def _read_example(
     command: str, model: str, text: str | None, pair: str | None, prompt: str | None, chat: bool
 ) -> Example:
-    """The input. A prompt outside of its template is the same input as a text."""
+    """Read the input. A prompt without the chat template is read as a plain text."""
     if text is None and prompt is None:
         raise UsageError(f"layers {command}: needs a text. Add --text '...'.")
     check_model(model, Example.kind)

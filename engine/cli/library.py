@@ -1,4 +1,4 @@
-"""`exegesis models`, `datasets`, `doctor` and `cache`: the contents of this installation, and whether it works."""
+"""`exegesis models`, `datasets`, `doctor` and `cache`: list and check the contents of this installation."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from engine.store import result_store
 
 if TYPE_CHECKING:
     from engine.models import inspection
-else:  # it loads torch, which the lists do without
+else:  # it loads torch, which the lists do not need
     inspection = LazyModule("engine.models.inspection")
 
 
 GET = "get"
-"""In the place of a model: fetch the one whose name follows."""
+"""Given in place of a model, fetches the model whose name follows."""
 PRINTED = {"licence": "license", "unlabelled": "unlabeled"}
-"""Keys of cards and of `--json` that people read in American spelling."""
+"""American spelling, for printing, of keys in cards and in `--json`."""
 
 
 def models(
@@ -66,7 +66,7 @@ def models(
     if fetch is not None:
         raise UsageError(f"models: takes one model, got {name} and {fetch}. To fetch one: exegesis models get {fetch}.")
     with stdout_reserved():
-        catalog.locate(name)  # a model that does not exist is an error before the libraries are loaded
+        catalog.locate(name)  # fails for a missing model before the libraries are loaded
         description = inspection.inspect_model(name)
     if as_json:
         return print_json(description)
@@ -94,7 +94,7 @@ def _fetch_model(name: str | None) -> None:
 
 
 def _fetch_from_hub(name: str) -> None:
-    """Download a model of the hub unless the hub's local cache has it; every command then reads it by its ID."""
+    """Download a model from the hub unless the local cache has it. Every command can then use it by its ID."""
     with stdout_reserved():
         source = catalog.locate(name)
     if source.kind != "hub":
@@ -138,7 +138,7 @@ def _vocabulary(model: str) -> list[str]:
 
 
 def _accuracy(card: dict[str, Any]) -> str:
-    """The measured scores, by split."""
+    """Format the measured scores by split."""
     scores = [f"{split} {score['value']:.3f}" for split, score in catalog.fair_scores(card).items()]
     return f"{card.get('metric') or 'score'}: {', '.join(scores)}" if scores else ""
 
@@ -295,7 +295,7 @@ def check(as_json: JsonOption = False) -> None:
     }
     sentence = f"{report.checked:,} entries read, {report.dropped:,} damaged ones deleted. {report.status}".strip()
     _print(plain, sentence, as_json)
-    # A replaced file says so in its status, but it is whole again.
+    # After a damaged file was replaced, the status reports it, but the cache works again.
     if report.status and not report.replaced:
         raise typer.Exit(FAILED)
 

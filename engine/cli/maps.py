@@ -1,4 +1,4 @@
-"""`exegesis maps`: import the maps of other tools, to evaluate and compare them as methods."""
+"""`exegesis maps`: import maps of other tools, to evaluate and compare them as methods."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engine.maps.files import MOST_BYTES, MapFile, read_maps
 if TYPE_CHECKING:
     from engine.maps import imported
     from engine.maps.imported import ImportedMaps
-else:  # it loads a model's configuration, which the help does without
+else:  # it loads a model's configuration, which the help does not need
     imported = LazyModule("engine.maps.imported")
 
 app = typer.Typer(
@@ -46,7 +46,7 @@ def import_file(
 
 
 def command_for(file: MapFile, stored: ImportedMaps) -> str:
-    """The command that uses a set: Evaluate where it has maps of a data set, else the explanation of a text."""
+    """Return a command that uses a set: `evaluate` if the set has maps of a data set, else `explain`."""
     data = next((entry.dataset for entry in file.maps if entry.dataset), None)
     if data is None:
         return f"exegesis explain --model {stored.model} --method {stored.id} --text '...'"
@@ -54,7 +54,7 @@ def command_for(file: MapFile, stored: ImportedMaps) -> str:
 
 
 def read_file(file: str) -> bytes:
-    """The content of a file, of which no more is read than is allowed. Errors: it cannot be read."""
+    """Read a file up to one byte more than allowed, so that too large files are detected. Errors: it is unreadable."""
     try:
         with open(file, "rb") as opened:
             return opened.read(MOST_BYTES + 1)
@@ -88,7 +88,7 @@ def remove(name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the
 
 
 def to_json(stored: ImportedMaps) -> dict[str, Any]:
-    """The facts of a set."""
+    """Convert the metadata of a set to JSON values."""
     return {
         "name": stored.name, "method": stored.id, "kind": stored.kind, "model": stored.model,
         "revision": stored.revision, "tool": stored.tool, "tool_method": stored.method, "signed": stored.signed,

@@ -1,4 +1,4 @@
-"""Options: those that several commands share, the texts and numbers that options hold, and options made of a config.
+"""Options that several commands share, parsers of option values, and options generated from a config.
 
 Errors name the option.
 """
@@ -20,7 +20,7 @@ from engine.errors import UsageError, not_allowed
 
 DEFAULT_MODEL = "reviews-minilm"
 MAX_NUMBER, MAX_ID = 2**63 - 1, 2**31 - 1
-"""What seeds and counts hold, and the numbers of studies and jobs in a database."""
+"""Maximum of seeds and counts, and maximum ID of studies and jobs in a database."""
 
 ModelOption = Annotated[str, typer.Option(metavar="M", help="Embedded model, folder or hub ID.")]
 TextOption = Annotated[str | None, typer.Option(metavar="T", help="The text; '-' reads stdin.")]
@@ -68,7 +68,7 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for con
 
 
 def read_whole(option: str, value: str, low: int = 0, high: int = MAX_NUMBER) -> int:
-    """A whole number from `low` to `high`."""
+    """Parse a whole number from `low` to `high`."""
     digits = value.strip().lstrip("+-")
     if not digits.isdecimal() or len(digits) > 19 or not low <= int(value) <= high:
         allowed = f"at least {low}" if len(digits) < len(str(high)) else f"from {low} to {high:,}"
@@ -77,12 +77,12 @@ def read_whole(option: str, value: str, low: int = 0, high: int = MAX_NUMBER) ->
 
 
 def read_id(value: str) -> int:
-    """The number of a study or a job."""
+    """Parse the ID of a study or a job."""
     return read_whole("ID", value, 1, MAX_ID)
 
 
 def read_numbers(option: str, value: str) -> list[float]:
-    """Numbers between commas."""
+    """Parse comma-separated numbers."""
     try:
         return [read_number(option, part) for part in value.split(",")]
     except UsageError:
@@ -90,7 +90,7 @@ def read_numbers(option: str, value: str) -> list[float]:
 
 
 def read_number(option: str, value: str) -> float:
-    """A single number."""
+    """Parse a finite number."""
     try:
         number = float(value)
     except ValueError:
@@ -101,7 +101,7 @@ def read_number(option: str, value: str) -> float:
 
 
 def read_size(option: str, value: str) -> int:
-    """Bytes, as `500000000`, `500MB` or `2GB` (powers of 1,000)."""
+    """Parse a number of bytes such as `500000000`, `500MB` or `2GB` (powers of 1,000)."""
     text = value.strip().upper().removesuffix("B")
     factor = {"K": 10**3, "M": 10**6, "G": 10**9}.get(text[-1:], 1)
     number = text if factor == 1 else text[:-1]
@@ -111,7 +111,7 @@ def read_size(option: str, value: str) -> int:
 
 
 def read_names(option: str, value: str) -> list[str]:
-    """Names between commas, each once, in the order typed."""
+    """Parse comma-separated names, without duplicates, in the order typed."""
     names = list(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
     if not names:
         raise not_allowed(option, "one or more comma-separated names", value)
@@ -119,7 +119,7 @@ def read_names(option: str, value: str) -> list[str]:
 
 
 def read_pairs(option: str, typed: list[str], example: str) -> dict[str, str]:
-    """`name=value` pairs; a name twice is an error."""
+    """Parse `name=value` pairs. Errors: a name occurs twice."""
     pairs: dict[str, str] = {}
     for pair in typed:
         name, sign, value = (part.strip() for part in pair.partition("="))
@@ -132,7 +132,7 @@ def read_pairs(option: str, typed: list[str], example: str) -> dict[str, str]:
 
 
 def read_text(option: str, value: str) -> str:
-    """A text as typed; `-` reads stdin (UTF-8) without its last line end."""
+    """Return a text as typed, or for `-` the text on stdin (UTF-8) without its last line break."""
     if value == "-":
         value = _read_stdin(option)
     try:
@@ -153,7 +153,7 @@ def _read_stdin(option: str) -> str:
 
 
 def read_json_file(file: str) -> Any:
-    """The content of the JSON file that is the argument FILE; `-` reads stdin."""
+    """Return the content of the JSON file in the argument FILE; `-` reads stdin."""
     try:
         return json.loads(read_text("FILE", "-") if file == "-" else Path(file).read_text(encoding="utf-8-sig"))
     except OSError as error:
@@ -165,11 +165,11 @@ def read_json_file(file: str) -> Any:
 
 
 Parameters = Mapping[str, tuple[Any, Any]]
-"""Annotation and default of each parameter of a command, by its name."""
+"""Annotation and default of each parameter of a command, by name."""
 
 
 def set_parameters(command: Callable[..., None], parameters: Parameters) -> None:
-    """Make typer see these parameters in place of those that the command is written with."""
+    """Replace the signature of a command, so that Typer reads these parameters."""
     keyword = inspect.Parameter.KEYWORD_ONLY
     command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [inspect.Parameter(name, keyword, default=d, annotation=a) for name, (a, d) in parameters.items()]
@@ -179,9 +179,10 @@ def set_parameters(command: Callable[..., None], parameters: Parameters) -> None
 
 @dataclasses.dataclass(frozen=True)
 class ConfigOptions:
-    """The options of a command that runs a training: one a field of its config, which is the only list of them.
+    """Options of a training command, generated from the fields of its config.
 
-    `fields`: by name. `help`, `default`: of each, for `--help`; the default as a text. `as_json`: what `--json` prints.
+    `fields`: config fields by name. `help`, `default`: functions that return the help and the default of a field as
+    strings. `as_json`: help of `--json`.
     """
 
     fields: Mapping[str, dataclasses.Field[Any]]
@@ -191,11 +192,11 @@ class ConfigOptions:
 
     @property
     def switches(self) -> tuple[str, ...]:
-        """The fields that are yes or no."""
+        """Names of the boolean fields."""
         return tuple(name for name, field in self.fields.items() if isinstance(field.default, bool))
 
     def chosen(self, typed: Mapping[str, Any]) -> dict[str, object]:
-        """The fields that the command line sets, `--no-x` as x being false."""
+        """Return the fields set on the command line; `--no-x` sets x to False. Errors: both `--x` and `--no-x`."""
         chosen: dict[str, object] = {}
         for name, value in typed.items():
             if value is None or value is False:
@@ -211,7 +212,7 @@ class ConfigOptions:
 
     @property
     def parameters(self) -> Parameters:
-        """The parameters that typer reads."""
+        """The parameters for Typer."""
         parameters: dict[str, tuple[Any, Any]] = {}
         for name, field in self.fields.items():
             text = f"{self.help(name)} [default: {self.default(name)}]"

@@ -1,6 +1,6 @@
 """Output of commands: JSON or tables on stdout, progress on stderr, and files.
 
-Tables are for people; they have no color codes when piped. Long work can be stopped from outside so that it can go on.
+Tables are for people and have no color codes when piped. Long work can be stopped by a signal and resumed later.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from engine.errors import ExegesisError, UsageError
 from engine.progress import CancelToken, Report
 
 NOTHING = "-"
-"""In a table, where there is no number."""
+"""Table cell without a number."""
 PIPED_WIDTH = 10_000
-"""Lines of a pipe are not wrapped, so that each can be searched and cut."""
+"""Width of piped output. Lines are not wrapped, so that other programs can process them."""
 LOG_SECONDS = 60.0
-"""Least time between two lines on progress in a log."""
+"""Minimum time between two progress lines in a log."""
 DIRECTION_MARKS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
 def console(error: bool = False) -> Console:
-    """A console on stdout (or stderr) as it is now; colors only on a terminal."""
+    """Return a console on the current stdout (or stderr), with colors only on a terminal."""
     stream = sys.stderr if error else sys.stdout
     terminal = Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=False)
     return terminal if terminal.is_terminal else Console(
@@ -43,20 +43,20 @@ def console(error: bool = False) -> Console:
 
 
 def print_json(value: object) -> None:
-    """Print `value` as JSON; characters that stdout cannot hold are escaped."""
+    """Print `value` as JSON. Unless stdout is UTF-8, non-ASCII characters are escaped."""
     ascii_only = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=ascii_only, allow_nan=False) + "\n")
 
 
 @contextlib.contextmanager
 def stdout_reserved() -> Iterator[None]:
-    """Send what a library prints while computing to stderr: stdout is for the result."""
+    """Redirect stdout to stderr, since libraries may print while stdout is reserved for the result."""
     with contextlib.redirect_stdout(sys.stderr):
         yield
 
 
 def table(columns: Sequence[str], right: Sequence[str] = ()) -> Table:
-    """An empty table; the columns named in `right` hold numbers."""
+    """Create an empty table. The columns in `right` hold numbers: right-aligned and not wrapped."""
     empty = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
     for name in columns:
         empty.add_column(name, justify="right" if name in right else "left", no_wrap=name in right)
@@ -64,14 +64,14 @@ def table(columns: Sequence[str], right: Sequence[str] = ()) -> Table:
 
 
 def format_facts(values: Mapping[str, object]) -> str:
-    """A line for each name and value. What is unknown or empty is left out."""
+    """Format a line per name and value. None and empty values are omitted."""
     texts = {name.replace("_", " "): format_value(v) for name, v in values.items() if v not in (None, "", [], ())}
     width = max(map(len, texts), default=0)
     return "\n".join(f"{name:<{width}}  {text}" for name, text in texts.items())
 
 
 def format_value(value: object) -> str:
-    """A value for people: lists with commas, whole numbers in groups of three."""
+    """Format a value for people: lists with commas, and integers with thousands separators."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
@@ -84,12 +84,12 @@ def format_value(value: object) -> str:
 
 
 def format_time(moment: float | None) -> str:
-    """A time in seconds since 1970 as local date and time; empty for None."""
+    """Format seconds since 1970 as local date and time; None is an empty string."""
     return "" if moment is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))
 
 
 def visible(text: str) -> str:
-    """Control and direction characters as escapes: they would act on the terminal instead of being seen."""
+    """Escape control and direction characters, which would otherwise act on the terminal."""
     return "".join(
         c.encode("unicode_escape").decode() if unicodedata.category(c) == "Cc" or c in DIRECTION_MARKS else c
         for c in text
@@ -98,7 +98,10 @@ def visible(text: str) -> str:
 
 @contextlib.contextmanager
 def progress_bar(title: str, lines: bool = False) -> Iterator[Report]:
-    """A report on stderr, as a bar with the time left; without a terminal a line a minute, and those of `lines`."""
+    """Report progress on stderr, as a bar with the remaining time, or without a terminal as a line per minute.
+
+    `lines`: also print each label with a colon, which ends an epoch or another large part.
+    """
     if not sys.stderr.isatty():
         yield _log_reporter(lines)
         return
@@ -115,7 +118,7 @@ def progress_bar(title: str, lines: bool = False) -> Iterator[Report]:
 
 
 def _log_reporter(lines: bool) -> Report:
-    """Print a line a minute; with `lines` also each label with a colon, which closes an epoch or another large part."""
+    """Return a report that prints a line per minute, and with `lines` also each label with a colon."""
     last = time.monotonic()
 
     def report(done: int, total: int, label: str) -> None:
@@ -129,7 +132,10 @@ def _log_reporter(lines: bool) -> Report:
 
 @contextlib.contextmanager
 def stoppable() -> Iterator[CancelToken]:
-    """A token that the first Ctrl-C (or SIGTERM) cancels: work ends between two parts. A second one interrupts."""
+    """Provide a token that the first Ctrl-C (or SIGTERM) cancels, so that work ends after its current part.
+
+    A second signal raises `KeyboardInterrupt`. Outside the main thread, signals are not handled.
+    """
     cancel = CancelToken()
     if threading.current_thread() is not threading.main_thread():
         yield cancel
@@ -149,12 +155,12 @@ def stoppable() -> Iterator[CancelToken]:
 
 
 def is_interactive() -> bool:
-    """Whether a person can answer a question."""
+    """Whether stdin is a terminal, so that a person can answer a question."""
     return sys.stdin.isatty()
 
 
 def check_place(option: str, path: Path) -> None:
-    """Refuse a place where no file can be, before long work is done for it."""
+    """Refuse a path where no file can be written, before long work starts."""
     if path.is_dir():
         raise UsageError(f"{option}: must be a file, got the folder {path}. Add a file name.")
     if not path.parent.is_dir():
@@ -162,7 +168,7 @@ def check_place(option: str, path: Path) -> None:
 
 
 def write_file(option: str, path: Path, data: bytes) -> None:
-    """Put `data` there in one step: whoever reads meanwhile, or after a crash, finds the old file or the new one."""
+    """Write a file atomically: a reader, even after a crash, finds either the old or the new file."""
     try:
         _replace(path.resolve(), data) if path.is_file() or not path.exists() else path.write_bytes(data)
     except OSError as error:

@@ -1,6 +1,6 @@
 """`exegesis randomize`: test whether explanations change when the model's weights are randomized.
 
-Prints Spearman's rho by stage, the model's predictions there, and a verdict on each method.
+Prints Spearman's rho and the model's predictions by stage, and a verdict on each method.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LEGEND = (
 
 
 def sections(result: RandomizationResult) -> Iterator[RenderableType]:
-    """One table per model and mode, the verdicts, and the reasons for left-out examples and maps."""
+    """Yield a table per model and mode, the verdicts, and the reasons for omitted examples and maps."""
     plan = result.plan
     for of_model in result.models:
         for mode in plan.modes:
@@ -41,7 +41,7 @@ def sections(result: RandomizationResult) -> Iterator[RenderableType]:
 
 
 def _curve_table(result: ModelRandomization, mode: str, seed: int) -> RenderableType:
-    """A row per stage, a column per method."""
+    """Create a table with a row per stage and a column per method."""
     own = [curve for curve in curves_of(result, seed) if curve.mode == mode]
     rho = [curve for curve in own if curve.metric == "spearman"]
     predictions = [curve for curve in own if not curve.method]
@@ -70,7 +70,7 @@ def _number(value: float | None) -> str:
 
 
 def _exclusions(result: ModelRandomization) -> Iterator[str]:
-    """A line for each reason for left-out examples or maps."""
+    """Yield a line per reason for omitted examples or maps."""
     for why, count in Counter(result.failed.values()).items():
         yield f"{count_text(count, 'example')} left out: {why}"
     counts = Counter[tuple[str, str]]()

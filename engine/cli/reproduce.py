@@ -1,4 +1,4 @@
-"""`exegesis reproduce thesis|smat`: the claims of a thesis or a paper, tried on models that are here, and a report."""
+"""`exegesis reproduce thesis|smat`: test the claims of a thesis or a paper on available models, and write a report."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from engine.reproduction.wording import decision_text, summary_sentence, time_te
 
 if TYPE_CHECKING:
     from engine.reproduction import rehearsal
-else:  # it loads torch, which all else here does without
+else:  # it loads torch, which nothing else here needs
     rehearsal = LazyModule("engine.reproduction.rehearsal")
 
 
@@ -119,7 +119,7 @@ def reproduce(
 
 
 def _rehearse(queries: Sequence[ReproductionQuery], folder: Path, as_json: bool) -> None:
-    """Print what each part of the full scale would cost. Of the thesis the reports are written beside its models."""
+    """Print the cost of each part at the full scale. For the thesis, also write reports to the rehearsal folder."""
     parts: dict[str, rehearsal.RehearsedPart] = {}
     with stdout_reserved(), stoppable() as cancel, progress_bar("rehearsal", lines=True) as report:
         try:
@@ -168,7 +168,7 @@ def _places(file: Path) -> dict[str, str]:
 
 
 def _answer(query: ReproductionQuery) -> Reproduction:
-    """The report, made by a job, so that it is seen and stopped elsewhere; what failed in it the report says."""
+    """Compute the report in a job, so that other processes can see and stop it. The report describes its failures."""
     if isinstance(query, ThesisQuery) and query.seconds() is not None and cached_report(query) is None:
         note(time_text(query))
     ended = run_with_progress(create(query.job, query.as_plain()))
@@ -178,7 +178,7 @@ def _answer(query: ReproductionQuery) -> Reproduction:
         note(f"{ended.failed} parts of {ended.total} failed. See: exegesis jobs show {ended.id}")
     if report := cached_report(query):
         return report
-    with stdout_reserved(), stoppable() as cancel:  # a cache that cannot be written to keeps no report
+    with stdout_reserved(), stoppable() as cancel:  # no report is cached if the cache is not writable
         try:
             return run_reproduction(query, cancel=cancel)
         except Cancelled:
@@ -188,7 +188,7 @@ def _answer(query: ReproductionQuery) -> Reproduction:
 
 
 def _stem(query: ReproductionQuery) -> str:
-    """The start of the names of a report's files."""
+    """Return the common stem of a report's file names."""
     return f"{query.about.stem}-{query.scale}"
 
 

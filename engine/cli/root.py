@@ -1,6 +1,6 @@
-"""The list of commands, and their end: an error becomes one line on stderr and an exit status, never a traceback.
+"""The list of commands and their error handling: one line on stderr and an exit status, never a traceback.
 
-Each command is imported when it is called: its module may import at its top what it needs.
+Each command is imported when it is called, so its module can import what it needs at the top.
 """
 
 from __future__ import annotations
@@ -114,14 +114,14 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "cache": ("library.cache_commands", "Show, check and shrink the result cache."),
     "study": ("study.app", "Run blind studies in which people rank explanations."),
 }
-"""By name the place below this package, and the summary: the help of the command itself, which a test compares."""
+"""By name: location in this package, and summary. A test compares the summary with the command's own help."""
 
 
 class Commands(TyperGroup):
-    """A group of commands whose errors are one line and an exit status."""
+    """Command group that turns errors into one line on stderr and an exit status."""
 
     def main(self, *args: Any, **options: Any) -> Any:
-        # The name of the program, however it was started: help and errors show commands that can be typed.
+        # Always the same program name, so that help and errors show commands that can be typed.
         options["prog_name"] = "exegesis"
         run = super().main
         sys.exit(run_guarded(lambda: run(*args, **{**options, "standalone_mode": False})))
@@ -141,7 +141,7 @@ class Commands(TyperGroup):
 
 
 def run_guarded(run: Callable[[], object]) -> int:
-    """Run a command; returns its exit status."""
+    """Run a command and return its exit status."""
     try:
         status = run()
         sys.stdout.flush()
@@ -160,18 +160,18 @@ def run_guarded(run: Callable[[], object]) -> int:
 
 
 def fail(message: str, status: int) -> int:
-    """Print an error in one line on stderr; returns the status."""
+    """Print an error as one line on stderr and return the status."""
     print("error:", " ".join(message.split()), file=sys.stderr)
     return status
 
 
 def note(message: str) -> None:
-    """Print one line for people on stderr, which is not part of the result."""
+    """Print a note as one line on stderr, since it is not part of the result."""
     print("note:", " ".join(message.split()), file=sys.stderr)
 
 
 def _usage_message(error: typer.TyperException) -> str:
-    """The parser's complaint in our form: what is wrong, what is allowed, where to read on."""
+    """Reword an error of the parser: what is wrong, what is allowed, where to find help."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "exegesis"
     parameter = getattr(error, "param", None)
@@ -211,7 +211,7 @@ def _write_traceback(error: Exception) -> Path:
 
 
 class _LazyFileHandler(logging.FileHandler):
-    """A log file whose folder is made with its first line; a home that cannot be written is no second error."""
+    """Log file whose folder is created with the first record. If the home is not writable, logging is skipped."""
 
     def emit(self, record: logging.LogRecord) -> None:
         with contextlib.suppress(OSError):
@@ -220,7 +220,7 @@ class _LazyFileHandler(logging.FileHandler):
 
 
 def log_to_file() -> None:
-    """Send the engine's log to a file of the home folder: on stderr a traceback would hide the one line."""
+    """Write the engine's log to a file in the home folder. On stderr, tracebacks would hide the line with the error."""
     handler = _LazyFileHandler(home() / "logs" / "exegesis.log", encoding="utf-8", delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(name)s %(message)s"))
     logging.getLogger("exegesis").addHandler(handler)
@@ -228,13 +228,13 @@ def log_to_file() -> None:
 
 
 def _forget_stdout() -> None:
-    # Python flushes stdout once more at its end; a closed pipe would complain then.
+    # Python flushes stdout again on exit, which would fail on a closed pipe.
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 class LazyCommand(TyperCommand):
-    """A command, or a group of them, of which only the summary is there until it is called."""
+    """A command or group that is imported when it is called. Until then, only its summary is available."""
 
     def __init__(self, name: str, place: str, summary: str) -> None:
         super().__init__(name, help=summary, rich_markup_mode=None)
@@ -242,7 +242,7 @@ class LazyCommand(TyperCommand):
 
     @cached_property
     def command(self) -> Any:
-        """The command itself, imported."""
+        """The imported command."""
         module, _, name = self.place.partition(".")
         target = getattr(importlib.import_module(f"{__package__}.{module}"), name)
         if isinstance(target, typer.Typer):
@@ -253,7 +253,7 @@ class LazyCommand(TyperCommand):
 
     @property
     def commands(self) -> Mapping[str, Any]:
-        """The commands of a group."""
+        """The commands of the group; empty for a single command."""
         commands: Mapping[str, Any] = getattr(self.command, "commands", {})
         return commands
 

@@ -1,6 +1,6 @@
 """`exegesis rules`: test claims about a model, written as rules.
 
-Prints how well each rule predicts the model, what its words or its region do, and the best attribution-based rule.
+Prints how well each rule predicts the model, the effect of its words or region, and the best attribution-based rule.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PICTURE_LEGEND = (
 
 
 def sections(result: ExperimentResult) -> Iterator[RenderableType]:
-    """A table per model, the notes of its rules, their differences, and the reasons for left-out examples."""
+    """Yield a table per model, notes on its rules, differences between rules, and reasons for omitted examples."""
     seed = result.plan.seed
     for of_model in result.models:
         yield Text(visible(f"{of_model.model} on {of_model.dataset}, {len(of_model.examples)} examples"), style="bold")
@@ -46,7 +46,7 @@ def sections(result: ExperimentResult) -> Iterator[RenderableType]:
 
 
 def _table(of_model: ModelRules, seed: int) -> RenderableType:
-    """A row per rule."""
+    """Create a table with a row per rule."""
     columns = PICTURE_COLUMNS if any(one.of_pictures for one in of_model.rules) else TEXT_COLUMNS
     rows = table(["rule", *columns], right=columns)
     scores = [score_rule(one, seed) for one in of_model.rules]

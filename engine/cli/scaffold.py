@@ -1,6 +1,6 @@
-"""`exegesis scaffold`: how well explanations teach a student to predict the model, and which attention teaches best.
+"""`exegesis scaffold`: measure how well explanations teach students to predict the model.
 
-Prints simulability by setting and train size, and a line for each problem of the students.
+Prints simulability by setting and train size, and a line per problem with students.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _plan(
     split: str | None,
     recipe: Mapping[str, object],
 ) -> ScaffoldPlan:
-    """The plan of the preset or the default plan, with the values of the options."""
+    """Create the plan of a preset, or the default plan, and set the values of the options."""
     if teacher is not None and "," in teacher and not Path(teacher).exists():
         raise UsageError(f"--teacher: must be one model, got {teacher!r}. Run the command once per model.")
     if name is None:
@@ -156,7 +156,7 @@ def _whole_numbers(option: str, text: str, low: int) -> tuple[int, ...]:
 
 
 def _check_explainer(place: str | None, plan: ScaffoldPlan) -> None:
-    """Refuse, before training, a plan without a learned explainer and a place where nothing can be saved."""
+    """Before training, refuse a plan without a learned explainer, or a place where it cannot be saved."""
     if place is None:
         return
     if SMAT not in plan.settings:
@@ -170,7 +170,7 @@ def _check_explainer(place: str | None, plan: ScaffoldPlan) -> None:
 
 
 def _save_explainer(place: str, result: ScaffoldResult) -> tuple[LearnedExplainer, Path]:
-    """Save the explainer of the median student at the largest train size. Returns it and its folder."""
+    """Save the explainer of the median student at the largest train size. Returns the explainer and its folder."""
     explainer = median_explainer(result, max(result.plan.train_sizes))
     folder, name = _folder_and_name(place)
     if folder is None:
@@ -179,7 +179,7 @@ def _save_explainer(place: str, result: ScaffoldResult) -> tuple[LearnedExplaine
 
 
 def _explainer_line(explainer: LearnedExplainer, folder: Path) -> str:
-    """Describe where the explainer is and how to use it."""
+    """Describe where the explainer is saved and how to use it."""
     card = explainer.card
     given = "--image F" if kind_of_model(card.teacher) == "image" else "--text '...'"
     name = explainer.name if folder == explainers_folder() else folder / explainer.name
@@ -190,7 +190,7 @@ def _explainer_line(explainer: LearnedExplainer, folder: Path) -> str:
 
 
 def _folder_and_name(place: str) -> tuple[Path | None, str]:
-    """(folder, name): the folder is None for a name alone; the name is empty for a folder alone."""
+    """Split a place into folder (None for a name only) and name (empty for a folder only)."""
     path = Path(place).expanduser()
     if path.is_dir():
         return path, ""
@@ -219,7 +219,7 @@ def _cell(result: ScaffoldResult, setting: str, size: int) -> str:
 
 
 def exception_lines(result: ScaffoldResult) -> Iterator[str]:
-    """A line for each way in which students did not learn as planned."""
+    """Yield a line per problem with students, such as divergence, no improvement or a failure."""
     seeds = len(result.plan.seeds)
     if seeds < 3:
         yield f"Only {count_text(seeds, 'seed')}: quartiles are unreliable. The paper uses 5 seeds."
@@ -238,7 +238,7 @@ def exception_lines(result: ScaffoldResult) -> Iterator[str]:
 
 
 def _untrained_line(students: Sequence[StudentResult]) -> Iterator[str]:
-    """One line with the students that did not improve, by cell and seed."""
+    """Yield at most one line, with the students that did not improve, by cell and seed."""
     seeds: dict[tuple[str, int], list[int]] = {}
     for student in students:
         if student.best_epoch < 0:

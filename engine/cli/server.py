@@ -1,4 +1,4 @@
-"""`exegesis app`: the process becomes the dashboard's server. The engine itself never imports the dashboard."""
+"""`exegesis app`: replace the process by the dashboard's server. The engine itself never imports the dashboard."""
 
 from __future__ import annotations
 
@@ -42,10 +42,13 @@ def launch(
     everybody: bool = False,
     study_only: bool = False,
 ) -> NoReturn:
-    """Replace this process by the server, so that signals and the exit status reach the caller."""
+    """Replace this process with the server, so that signals and the exit status pass through.
+
+    Errors: a setting, host or port that the server cannot use.
+    """
     for variable in (MODELS, DATASETS):
-        offered(variable)  # an open quotation mark is an error now, not on each page
-    log_format()  # likewise a format and a network that there are not
+        offered(variable)  # raises now, rather than on each page, if a quotation mark is not closed
+    log_format()  # likewise for an unknown format, and below for an invalid network
     monitor_networks()
     if mirror := configured_mirror():
         mirror_at(mirror).check()
@@ -60,16 +63,17 @@ def launch(
 
 
 def server_command(port: int, host: str, headless: bool) -> list[str]:
-    """The server's command line."""
-    # -P keeps the caller's folder off the import path, where a `cache` or `pages` of theirs would win.
+    """Return the command line of the server."""
+    # -P keeps the current folder off the import path, where another `cache` or `pages` would come first.
     base = [sys.executable, "-P", "-m", "components.server", "--port", str(port), "--host", host]
     return [*base, "--headless"] if headless else base
 
 
 def server_environment(base: Mapping[str, str], everybody: bool = False, study_only: bool = False) -> dict[str, str]:
-    """The server's environment: `base`, with a checkout first on the import path, and who may open what.
+    """Return the server's environment: `base`, the import path of a checkout, and the access settings.
 
-    Installed packages are found without the path, on which site-packages would come before the standard library.
+    Only a checkout is put on the path, first. An installed package is found without it, and site-packages on the path
+    would come before the standard library.
     """
     paths = [str(project_root()), *filter(None, base.get("PYTHONPATH", "").split(os.pathsep))]
     path = {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))} if is_checkout() else {}
@@ -78,7 +82,7 @@ def server_environment(base: Mapping[str, str], everybody: bool = False, study_o
 
 
 def check_admission(host: str, environment: Mapping[str, str]) -> str:
-    """A warning about a server that others can reach; raises `UsageError` where it would be open by accident."""
+    """Return a warning if the server is open to everybody, else "". Errors: it would be open without `--open`."""
     if host in LOOPBACK or environment.get(STUDY_ONLY) == "1" or any(map(environment.get, (PASSWORD, ADMINS))):
         return ""
     if environment.get(OPEN) != "1":
@@ -94,12 +98,12 @@ def check_admission(host: str, environment: Mapping[str, str]) -> str:
 
 
 def check_port(port: int, host: str) -> None:
-    """Raise `UsageError` unless a server could listen there now."""
+    """Raise `UsageError` unless a server can listen on this port now."""
     if not 1 <= port <= MAX_PORT:
         raise not_allowed("--port", f"between 1 and {MAX_PORT}", port)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
-        # As the server does it: a port whose last connections are still closing counts as free.
+        # As in the server, a port whose last connections are still closing counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
@@ -108,7 +112,7 @@ def check_port(port: int, host: str) -> None:
 
 
 def port_error(error: OSError, port: int, host: str) -> UsageError:
-    """The error for people about a port or a host that cannot be had."""
+    """Return a readable error for a port or a host that cannot be used."""
     if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
         return not_allowed("--host", "an address of this machine", host, "Try --host localhost or 0.0.0.0.")
     reason = f"The system says: {error.strerror or error}. Try --port {port % MAX_PORT + 1}."

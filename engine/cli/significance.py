@@ -1,6 +1,6 @@
-"""`exegesis significance`: which words or patches matter more to a model than what could stand in their place.
+"""`exegesis significance`: test which words or patches matter more to a model than replacements would.
 
-`--simulate` tests the test: its false discovery rate on texts and pictures of which it is known what matters.
+`--simulate` measures the false discovery rate of the test on texts and pictures with a known ground truth.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from engine.significance import simulation
     from engine.significance import texts as tests
     from engine.significance.pictures import PictureSignificance
-else:  # they load numpy and torch, which the help does without
+else:  # they load numpy and torch, which the help does not need
     tests, simulation = LazyModule("engine.significance.texts"), LazyModule("engine.significance.simulation")
     patches = LazyModule("engine.significance.pictures")
 
 MOST_SHOWN = 10
-"""Patches that are printed, or all that are significant if more."""
+"""Minimum number of printed patches; all significant patches are printed."""
 SIMULATED = ("setting", "control", "rate", "texts", "false discovery rate", "standard error", "power")
 
 

@@ -1,4 +1,4 @@
-"""`exegesis similarity`: which pairs of tokens make two texts similar to a sentence encoder."""
+"""`exegesis similarity`: show which pairs of tokens make two texts similar to a sentence encoder (BiLRP)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.store import result_store
 
 if TYPE_CHECKING:
     from engine import similarity as bilrp
-else:  # it loads torch, which the help does without
+else:  # it loads torch, which the help does not need
     bilrp = LazyModule("engine.similarity")
 
 MOST_PAIRS = "10"

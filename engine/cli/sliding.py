@@ -16,7 +16,7 @@ from engine.store import result_store
 
 if TYPE_CHECKING:
     from engine import sliding
-else:  # it loads torch, which the help does without
+else:  # it loads torch, which the help does not need
     sliding = LazyModule("engine.sliding")
 
 DEFAULT_MODEL = "scenes-vit"

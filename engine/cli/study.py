@@ -46,7 +46,7 @@ from engine.table_io import to_csv, to_json
 if TYPE_CHECKING:
     from engine.study import counted_votes, guesses, ratings, simulation, studies, study_file, summary
     from engine.study import results as study_results
-else:  # numpy, scipy, the database and the engine behind it take long to import, which help does not need
+else:  # numpy, scipy, the database and the engine are slow to import, and the help does not need them
     counted_votes, guesses = LazyModule("engine.study.counted_votes"), LazyModule("engine.study.guesses")
     ratings, simulation = LazyModule("engine.study.ratings"), LazyModule("engine.study.simulation")
     studies = LazyModule("engine.study.studies")
@@ -58,16 +58,16 @@ FORMATS = ("csv", "json")
 FIELD_OPTIONS = {
     "title": "--title", "model": "--model", "dataset": "--dataset", "kind": "--kind", "methods": "--method",
 }  # fmt: skip
-"""The options of fields that `--set` does not set."""
+"""Options for fields that `--set` does not set."""
 PARTS = ("items", "exclusion")
-"""Parts of a design that have fields of their own."""
+"""Parts of a design that consist of fields."""
 
 MAX_VOTES = 5_000
 STRENGTH = "Comma-separated, one per method: strength; of guesses: share of right ones. [default: 0; guesses: 0.5]"
 
 
 class StudyCommands(Commands):
-    """Commands whose errors name a field of the design by the option that sets it, or by its label on the form."""
+    """Command group whose errors name design fields by their option (in `create`) or by their label on the form."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -79,7 +79,7 @@ class StudyCommands(Commands):
 
 
 def _option_of_field(path: str) -> str:
-    """The option of `exegesis study create` that sets a field of the design."""
+    """Return the option of `exegesis study create` that sets a field of the design."""
     return FIELD_OPTIONS.get(path.partition(".")[0], f"--set {path}")
 
 
@@ -314,9 +314,9 @@ def rate(
 def _read_design(
     file: str | None, preset: str, options: Mapping[str, str | None], methods: str, settings: list[str]
 ) -> Design:
-    """A design from a file or a preset, options and settings; the last one wins. `studies.create` checks it as a whole.
+    """Read a design from a file or a preset, then options, then settings. Later sources override earlier ones.
 
-    Errors name the option or the part of the design.
+    `studies.create` checks the whole design. Errors name the option or the part of the design.
     """
     if file is not None and preset:
         raise UsageError("--preset: cannot be combined with FILE. Remove one of them.")
@@ -344,7 +344,7 @@ def _read_design(
 
 
 def _read_design_file(file: str) -> dict[str, Any]:
-    """The design in a JSON file, or in the output of `exegesis study show --json`."""
+    """Read the design from a JSON file that holds a design or the output of `exegesis study show --json`."""
     content = read_json_file(file)
     design = content.get("design", content) if isinstance(content, dict) else content
     if not isinstance(design, dict):
@@ -383,7 +383,7 @@ def _to_json(study: studies.StudyRecord, count: studies.AnswerCounts | None = No
 
 
 def _join_link(study: studies.StudyRecord) -> str:
-    """The join link below the server's address, which the command does not know."""
+    """Return the path of the join link, without the server's address, which the command does not know."""
     return f"/annotate?study={study.token}"
 
 
@@ -431,7 +431,7 @@ def _print_summary(result: summary.RankingSummary) -> None:
 
 
 def _print_guesses(result: guesses.GuessSummary) -> None:
-    """A row a condition, and sentences about it."""
+    """Print a row per condition, and sentences about the results."""
     columns = ["right", "interval", "confidence", "answers"]
     rows = table(["explanation", *columns, "gain over no explanation"], right=columns)
     for condition in result.conditions:
@@ -450,7 +450,7 @@ def _percentages(interval: ratings.Interval) -> str:
 
 
 def _simulate_differences(ranking: simulation.RankingSimulation, studies: int, as_json: bool) -> None:
-    """Print the share of many simulated studies that find a difference."""
+    """Print the share of simulated studies that find a difference between methods."""
     with progress_bar("simulating studies") as report:
         share = simulation.false_difference_rate(ranking, studies, report=report)
     if as_json:
@@ -464,7 +464,7 @@ def _simulate_differences(ranking: simulation.RankingSimulation, studies: int, a
 def _simulate_guesses(
     guessing: simulation.GuessSimulation, studies: int, placebo: str, as_json: bool, mode: str
 ) -> None:
-    """Print the results of one study, or how often the intervals of many studies contain the truth."""
+    """Print the results of one simulated study, or the coverage of the intervals over several studies."""
     if not studies:
         answers = simulation.simulate_guesses(guessing)
         result = guesses.summarize_guesses(answers, tuple(guessing.accuracy)[1:], placebo or None, mode)

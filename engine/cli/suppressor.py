@@ -1,4 +1,4 @@
-"""`exegesis suppressor`: which methods credit a feature that carries no information about the class."""
+"""`exegesis suppressor`: test which methods credit a feature that carries no information about the class."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engine.suppressor.criterion import CRITERION
 
 if TYPE_CHECKING:
     from engine.suppressor import measurement, scene, text, trained
-else:  # they load torch, which the help does without
+else:  # they load torch, which the help does not need
     measurement = LazyModule("engine.suppressor.measurement")
     scene = LazyModule("engine.suppressor.scene")
     text = LazyModule("engine.suppressor.text")

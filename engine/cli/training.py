@@ -1,4 +1,4 @@
-"""`exegesis train` and `exegesis pretrain`: fine-tuning and new text models, with every option of their configs."""
+"""`exegesis train` and `exegesis pretrain`: fine-tune and pretrain models, with one option per config field."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from engine.training.config import NEW_VIT, SHAPES, ImageTrainConfig, LoopConfig
 if TYPE_CHECKING:
     from engine.training import finetuning, image_training, pretraining
     from engine.training.recipe import TrainResult
-else:  # training loads torch, which help and a wrong option do without
+else:  # they load torch, which the help and wrong options do not need
     finetuning = LazyModule("engine.training.finetuning")
     image_training = LazyModule("engine.training.image_training")
     pretraining = LazyModule("engine.training.pretraining")
@@ -63,7 +63,7 @@ def pretrain(as_json: bool = False, **typed: Any) -> None:
 
 
 def _config(typed: dict[str, Any]) -> FineTuning:
-    """The options as a config, which checks their bounds: of pictures where base or data set says so."""
+    """Create the config, which checks the options. It is for pictures if the base or the data set is."""
     chosen = TRAIN_OPTIONS.chosen(typed)
     kind = ImageTrainConfig if _on_pictures(chosen) else TrainConfig
     config: FineTuning = from_mapping(kind, chosen, "train", flags=True)
@@ -78,7 +78,7 @@ def _on_pictures(chosen: dict[str, object]) -> bool:
 
 
 def _run_training(run: Run, config: LoopConfig, as_json: bool, command: str) -> None:
-    """Run with progress and an orderly stop, and print the scores. `command`: one that uses the result."""
+    """Run a training that can be stopped and resumed, and print the scores. `command`: an example of using it."""
     with stdout_reserved(), stoppable() as cancel, progress_bar("loading", lines=True) as report:
         try:
             result = run(report, cancel)

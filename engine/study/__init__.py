@@ -1,5 +1,6 @@
-"""Blind studies: people rank explanations that have no names, or guess with them, and the methods are rated.
+"""Blind studies: people rank unnamed explanations, or guess with their help, and the methods are rated.
 
-Before: `design`, `items`, `studies`. While it is open: `annotators`, `ballots`. Afterwards: `counted_votes`, `ratings`,
-`summary`, `guesses`, `results`. Underneath: `database`, `access`. Elsewhere: `study_file`. For planning: `simulation`.
+Preparation: `design`, `items`, `edits`, `studies`. Voting: `annotators`, `ballots`. Analysis: `counted_votes`,
+`ratings`, `summary`, `guesses`, `results`. Storage: `database`, `access`. Exchange: `study_file`. Planning:
+`simulation`.
 """

@@ -1,4 +1,4 @@
-"""Join links and codes, and limits on wrong attempts."""
+"""Join links, codes, and limits on wrong attempts."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ from dataclasses import dataclass
 from engine.errors import ExegesisError, UsageError
 
 ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
-"""Letters and digits that are not confused with others: no 0 and o, no 1, i and l."""
+"""Letters and digits that are hard to confuse: without 0, o, 1, i and l."""
 GROUPS, GROUP_LETTERS = 4, 4
 MAX_PER_SOURCE, MAX_TOGETHER, SECONDS = 5, 100, 300.0
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{1,200}")
 _SEPARATORS = re.compile(r"[\s\-–—_.]+")
 _NETWORK_BITS = 64
-"""Bits of an IPv6 address that identify the network: its owner chooses the rest."""
+"""Bits of an IPv6 address that identify the network. Its owner can choose the other bits freely."""
 
 
 def new_code() -> str:
-    """A code of 16 letters in four groups, to be typed on a phone: 31 ** 16 codes, 79 bits."""
+    """Draw a code of 16 letters and digits in four groups, easy to type on a phone. It has 79 bits (31 ** 16 codes)."""
     return "-".join(_random_letters(GROUP_LETTERS) for _ in range(GROUPS))
 
 
 def new_pseudonym() -> str:
-    """The name under which a person's votes are stored: 8 letters, unrelated to the person and the code."""
+    """Draw the name under which a person's votes are stored: 8 letters or digits, independent of person and code."""
     return f"p-{_random_letters(8)}"
 
 
 def new_token() -> str:
-    """The token of a join link, or of a vote that a page sends: 128 bits."""
+    """Draw a token of 128 bits, for a join link, a ballot or a vote."""
     return secrets.token_urlsafe(16)
 
 
 def is_token(text: str) -> bool:
-    """Whether the text has the form of a token; no other input is ever looked up in the database."""
+    """Whether the string has the form of a token. Nothing else is ever looked up in the database."""
     return _TOKEN.fullmatch(text) is not None
 
 
 def read_code(text: str) -> str:
-    """Normalize a code to the form of `new_code`; capitals, spaces and missing dashes are accepted."""
+    """Normalize a typed code to the form of `new_code`. Capitals and separators do not matter. Errors: not a code."""
     letters = _SEPARATORS.sub("", text).lower()
     if len(letters) != GROUPS * GROUP_LETTERS or not set(letters) <= set(ALPHABET):
         raise UsageError(
@@ -58,12 +58,12 @@ def read_code(text: str) -> str:
 
 
 def hash_code(code: str, salt: str) -> str:
-    """SHA-256 of the study's salt and the code, in hexadecimal: all that is stored. 79 bits need no slow hash."""
+    """Return the hexadecimal SHA-256 of salt and code. Only this is stored; 79 random bits need no slow hash."""
     return hashlib.sha256(f"{salt}:{read_code(code)}".encode()).hexdigest()
 
 
 def matches_hash(code: str, salt: str, stored: str) -> bool:
-    """Whether the code has the stored hash; compared in constant time."""
+    """Whether the code has the stored hash, compared in constant time."""
     return hmac.compare_digest(hash_code(code, salt), stored)
 
 
@@ -72,11 +72,11 @@ def _random_letters(count: int) -> str:
 
 
 class TooManyAttempts(ExegesisError):
-    """Too many attempts were wrong, or came at once; the next one is not checked."""
+    """There were too many wrong or simultaneous attempts, so the next one is not checked."""
 
 
 def attempt_source(address: str | None) -> str:
-    """The source that a limit counts: an address, the network of an IPv6 address, or `unknown` for all others."""
+    """Return the source that a limit counts: an IPv4 address, an IPv6 network, or `unknown` for anything else."""
     try:
         ip = ipaddress.ip_address((address or "").partition("%")[0])
     except ValueError:
@@ -88,18 +88,18 @@ def attempt_source(address: str | None) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Attempt:
-    """An attempt that has begun; equal to itself only."""
+    """A started attempt, compared by identity."""
 
     at: float
     source: str
 
 
 class AttemptLimit:
-    """Limit of wrong attempts, by source (an address, a study) and in total, over the last `seconds`.
+    """Limit on wrong attempts over the last `seconds`: `each` per source (an address, a study), `together` in total.
 
-    An attempt counts from its start, so that simultaneous ones cannot evade the limit. Only a right attempt itself is
-    withdrawn: knowing one code does not erase wrong guesses at others. The clock is monotonic: setting the time of day
-    changes nothing.
+    An attempt counts from its start, so simultaneous attempts cannot evade the limit. Withdrawing a right attempt keeps
+    the wrong ones: knowing one code does not erase wrong guesses at others. The clock is monotonic, so setting the time
+    of day has no effect.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class AttemptLimit:
         self._lock = threading.Lock()
 
     def begin(self, source: str) -> Attempt:
-        """Count an attempt of that source; `withdraw` takes it back. Errors: too many before it."""
+        """Count an attempt from this source; `withdraw` takes it back. Errors: there were too many before."""
         with self._lock:
             now = self._clock()
             while self._attempts and self._attempts[0].at <= now - self._seconds:
@@ -129,7 +129,7 @@ class AttemptLimit:
             return self._attempts[-1]
 
     def withdraw(self, attempt: Attempt) -> None:
-        """Forget a right attempt; wrong ones of its source still count."""
+        """Remove a right attempt; wrong attempts from its source still count."""
         with self._lock:
             self._attempts = deque(other for other in self._attempts if other is not attempt)
 

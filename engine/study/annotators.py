@@ -1,6 +1,7 @@
-"""Annotators: they join by a link, consent, confirm votes and undo them, and continue elsewhere with a code.
+"""Annotators: join by a link, consent, vote and undo votes, and continue on another device with a code.
 
-There are no accounts. A vote is confirmed when it is on the disk, once, in an order that does not depend on the clock.
+There are no accounts. A vote is confirmed once it is on disk. It is stored only once, in an order that does not depend
+on the clock.
 """
 
 from __future__ import annotations
@@ -32,26 +33,26 @@ from engine.study.items import item_prediction
 from engine.study.studies import DRAFT, OPEN, end_study, log_event, was_over
 
 CODE_ATTEMPTS = AttemptLimit(each=100, together=10_000)
-"""Limit of wrong codes. A right one is never refused: a class behind one address shares its limit, and nobody guesses
-one of 2 ** 79 codes."""
+"""Limit on wrong codes. A right code is never refused: a school class may share one address and its limit, and nobody
+can guess one of 2 ** 79 codes."""
 JOIN_ATTEMPTS = AttemptLimit(each=60, together=600, seconds=60, message="Too many people joined just now.")
-"""Limit of joins by study and address: a class behind one address may join, nobody fills the disk."""
+"""Limit on joins by study and address: a school class behind one address can join, but nobody can fill the disk."""
 MAX_SECONDS = 24 * 3600.0
-"""Longest stored viewing time."""
+"""Maximum stored viewing time."""
 MAX_TOKEN = 200
 SUREST = 5
-"""How sure a guess can be; 1 is least."""
+"""Maximum sureness of a guess; the minimum is 1."""
 _IS_OVER = "This study is closed. Your confirmed answers are saved. Thank you."
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
 class StudyNotOpen(ExegesisError):
-    """The study takes no votes: it has not begun, or it is over. Confirmed votes stay."""
+    """The study takes no votes: it has not opened yet, or it is closed. Confirmed votes are kept."""
 
 
 class _TimeIsOver(StudyNotOpen):
-    """The time of an open study is over, and it is not closed yet."""
+    """An open study has reached its end but is not closed yet."""
 
     def __init__(self, study: int) -> None:
         super().__init__(_IS_OVER)
@@ -59,12 +60,12 @@ class _TimeIsOver(StudyNotOpen):
 
 
 class UnknownIdentifier(ExegesisError):
-    """There is no such link, code, ballot or participant. The error does not say which."""
+    """A study, link, code, ballot or participant does not exist. The type does not say which."""
 
 
 @dataclass(frozen=True)
 class Participant:
-    """A participant of one study. `id` stays on the server; logs and exports have the `pseudonym` only."""
+    """A participant of a study. `id` stays on the server; logs and exports contain only the `pseudonym`."""
 
     id: int
     study: int
@@ -73,7 +74,7 @@ class Participant:
 
 
 def closes_when_over(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Decorate a function so that a study whose time is over is closed: setting the clock back does not reopen it."""
+    """Make a function close a study that has reached its end, so that setting the clock back does not reopen it."""
 
     @functools.wraps(function)
     def closing(*args: _P.args, **kwargs: _P.kwargs) -> _T:
@@ -88,9 +89,9 @@ def closes_when_over(function: Callable[_P, _T]) -> Callable[_P, _T]:
 
 @closes_when_over
 def join(token: str, source: str | None = None) -> tuple[Participant, str]:
-    """Add a participant to the study with that link; also returns the code, which is not stored.
+    """Add a participant to the study with this link. Also returns their code, of which only a hash is stored.
 
-    `source`: the origin, for the limit of joins (`access.attempt_source`); None: no limit.
+    `source`: origin of the request, for the limit on joins (see `access.attempt_source`); None: no limit.
     """
     if source is not None:
         with study_database().reading() as session:
@@ -107,14 +108,14 @@ def join(token: str, source: str | None = None) -> tuple[Participant, str]:
 
 @closes_when_over
 def resume(token: str, code: str, source: str) -> Participant:
-    """The participant with that code, if the study takes votes. `source`: as for `join`."""
+    """Return the participant with this code if the study takes votes. `source`: for the limit on wrong codes."""
     with study_database().reading() as session:
         _open_study(session, token)
     return identify(token, code, source)
 
 
 def identify(token: str, code: str, source: str) -> Participant:
-    """The participant with that code, even after the study is over: an answer sent again is confirmed again."""
+    """Return the participant with this code, even if the study is closed, so that it can confirm a resent answer."""
     with study_database().reading() as session:
         study = _linked_study(session, token)
         code_hash = hash_code(code, study.token)
@@ -129,7 +130,7 @@ def identify(token: str, code: str, source: str) -> Participant:
 
 @closes_when_over
 def consent(participant: int) -> Participant:
-    """Record the time of the first consent."""
+    """Record the time of consent; a later call does not change it."""
     with study_database().writing() as session:
         _, row = admit(session, participant)
         row.consented = row.consented or time.time()
@@ -137,10 +138,10 @@ def consent(participant: int) -> Participant:
 
 
 def admit(session: Session, participant: int, lock: bool = True) -> tuple[Study, Annotator]:
-    """The study and the participant, if the study takes votes now.
+    """Return the study and the participant if the study takes votes now.
 
-    `lock`: on PostgreSQL both rows are locked until the transaction ends: the answers of a participant follow one
-    another, and a study closes before an answer or after it. Readers lock nothing.
+    `lock`: on PostgreSQL, lock both rows until the transaction ends, so that a participant's answers are stored one at
+    a time, and a study closes either before or after an answer. Readers need no lock.
     """
     row = session.get(Annotator, participant)
     if row is None:
@@ -154,7 +155,7 @@ def admit(session: Session, participant: int, lock: bool = True) -> tuple[Study,
 
 
 def check_open(session: Session, study: Study) -> None:
-    """Refuse a study that is not open or whose time is over, even if the server's clock was set back since."""
+    """Refuse a study that is not open or has reached its end, even if the server's clock was set back since."""
     if study.state == DRAFT:
         raise StudyNotOpen("This study has not opened yet. Come back later.")
     if study.state != OPEN:
@@ -182,7 +183,7 @@ def _to_participant(row: Annotator) -> Participant:
 
 @dataclass(frozen=True)
 class Guess:
-    """A guess of the model's answer: `label`, an index in `Ballot.classes`, and how sure the person is, 1 to 5."""
+    """A guessed class. `label`: index in `Ballot.classes`. `sure`: how sure the person is, from 1 to 5."""
 
     label: int
     sure: int
@@ -196,8 +197,8 @@ class Guess:
 class Answer:
     """A participant's answer to a ballot.
 
-    `ranks`: a number for each place A, B, ..., 1 is best, equal numbers are ties. `guess`: the answer in a study of
-    guesses. Neither: cannot tell. `token`: chosen by the page for each answer; the same answer sent twice has the same.
+    `ranks`: one per place A, B, ...; 1 is best, equal ranks are ties. `guess`: the answer in a study of guesses.
+    Neither: cannot tell. `token`: chosen by the page for each answer; an answer that is sent twice has the same token.
     `seconds`: viewing time.
     """
 
@@ -209,13 +210,13 @@ class Answer:
 
     @property
     def columns(self) -> JsonObject:
-        """The columns of its vote that hold the answer."""
+        """The columns of a vote that hold the answer."""
         return {"ranks": self.ranks and list(self.ranks), "guess": self.guess and asdict(self.guess)}
 
 
 @dataclass(frozen=True)
 class Confirmation:
-    """The vote is on the disk. `before`: it was already stored when this answer came."""
+    """Confirmation that a vote is on disk. `before`: whether it was already stored when this answer arrived."""
 
     token: str
     before: bool = False
@@ -225,16 +226,16 @@ class Confirmation:
 def confirm(participant: int, answer: Answer) -> Confirmation:
     """Store the answer durably: when this returns, the vote survives a crash of the machine.
 
-    The same token again changes nothing and is confirmed again, even after the study closed. Another answer to the
-    same ballot supersedes the last one, which stays as history. Errors: the study takes no votes, the ballot is not
-    this participant's, or the answer does not fit it.
+    Sending the same answer again changes nothing and is confirmed again, even after the study closed. Another answer to
+    the same ballot supersedes the last one, which is kept as history. Errors: the study takes no votes, the ballot
+    belongs to somebody else, the answer does not fit it, or the token belongs to another answer.
     """
     _check_token(answer.token)
     with study_database().writing() as session:
         if _is_stored(session, participant, answer):
             return Confirmation(answer.token, before=True)
         study, annotator = admit(session, participant)
-        if _is_stored(session, participant, answer):  # the same answer, sent at the same time, came first
+        if _is_stored(session, participant, answer):  # the same answer, sent at the same time, was stored first
             return Confirmation(answer.token, before=True)
         ballot = _find_ballot(session, annotator, answer.ballot)
         current = sa.update(Vote).where(is_same_ballot(Vote, ballot), Vote.superseded_by.is_(None))
@@ -257,9 +258,9 @@ def confirm(participant: int, answer: Answer) -> Confirmation:
 
 @closes_when_over
 def undo(participant: int, token: str) -> str | None:
-    """Undo this participant's last vote, which stays as history; returns the token of its ballot.
+    """Undo this participant's last vote, which is kept as history. Returns the token of its ballot, or None if no vote.
 
-    `token`: as in an answer; the same undo sent twice undoes one vote. None: there is no vote.
+    `token`: as in an answer, so that an undo that is sent twice undoes only one vote.
     """
     _check_token(token)
     with study_database().writing() as session:
@@ -281,7 +282,7 @@ def _check_token(token: str) -> None:
 
 
 def _is_stored(session: Session, participant: int, answer: Answer) -> bool:
-    """Whether this answer is stored already. Errors: the token belongs to another answer."""
+    """Whether this answer is already stored. Errors: the token belongs to another answer."""
     vote = session.scalar(sa.select(Vote).where(Vote.annotator == participant, Vote.token == answer.token))
     if vote is None:
         return False
@@ -296,7 +297,7 @@ def _ballot_token(session: Session, vote: Vote) -> str:
 
 
 def _find_ballot(session: Session, annotator: Annotator, token: str) -> IssuedBallot:
-    """The annotator's ballot of that token. Errors: it was issued to somebody else, or to nobody."""
+    """Return the annotator's ballot with this token. Errors: it was issued to somebody else, or to nobody."""
     query = sa.select(IssuedBallot).where(IssuedBallot.token == token, IssuedBallot.annotator == annotator.id)
     issued = session.scalar(query)
     if issued is None:
@@ -305,7 +306,7 @@ def _find_ballot(session: Session, annotator: Annotator, token: str) -> IssuedBa
 
 
 def _check_fits(session: Session, study: Study, ballot: IssuedBallot, answer: Answer) -> None:
-    """Refuse ranks that are not of all places of the ballot and, in a study of guesses, labels of no class."""
+    """Refuse an answer of the wrong kind, ranks that do not cover the ballot's places, and labels without a class."""
     guessing = study.design["mode"] in GUESSING
     if answer.ranks is not None:
         if guessing or not ballot.order:
@@ -325,11 +326,11 @@ def _check_ranks(ranks: Sequence[int], places: int) -> None:
 
 
 def _check_whole(name: str, value: object, low: int, high: int | None) -> None:
-    """Refuse all but a whole number; the value may come from a JSON client."""
+    """Refuse anything but a whole number in the range. The value may come from a JSON client."""
     if type(value) is not int or value < low or (high is not None and value > high):
         raise not_allowed(name, f"a whole number from {low}" + (f" to {high}" if high is not None else ""), value)
 
 
 def _clamp_seconds(seconds: int | float) -> float:
-    """Limit the seconds to a plausible range: no vote is lost because a browser's clock is wrong."""
+    """Clip seconds to 0 to `MAX_SECONDS`, so that no vote is lost because a browser's clock is wrong."""
     return float(min(max(seconds, 0.0), MAX_SECONDS)) if isinstance(seconds, int) or math.isfinite(seconds) else 0.0

@@ -1,7 +1,7 @@
-"""Ballots: the assignment of items to annotators, ballots as participants see them, and replays for the organizer.
+"""Ballots: how items are assigned to annotators, what participants see, and replays for the organizer.
 
-Items and the order of explanations are drawn by SHA-256 from the study's secret, the same on every machine. A ballot
-does not reveal any method.
+Items and the order of explanations are drawn with SHA-256 from the study's secret, so they are the same on every
+machine. A ballot does not reveal any method.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from engine.substitution import Edit
 from engine.word_units import units
 
 MIN_APART = 3
-"""Minimum number of other items between two views of an item, where a study has enough of them."""
+"""Minimum number of other items between two views of an item, if the study has enough items."""
 ALL = "all"
-"""The one condition of a study of rankings: every explanation of the item is on the ballot."""
+"""The only condition of a ranking study: the ballot shows every explanation of the item."""
 NO_EXPLANATION = "nothing"
 """The condition of a guess without an explanation."""
 
 AnswerCells = Mapping[tuple[str, str], int]
-"""The number of people who answered each item in each condition; missing cells have none."""
+"""Number of people who answered each item in each condition; missing cells count as 0."""
 
 
 @dataclass(frozen=True)
 class ItemView:
-    """One person's view of an item. `repeat`: how often they saw it before, without practice.
+    """One person's view of an item. `repeat`: number of earlier views, without practice.
 
-    `condition`: the content of the ballot beside the input. A person sees an item, and its repeat, in one condition.
+    `condition`: which explanations are on the ballot. A person sees an item and its repeat in the same condition.
     """
 
     item: str
@@ -58,10 +58,10 @@ class ItemView:
 
 @dataclass(frozen=True)
 class AssignmentPlan:
-    """The parts of a study that determine the assignment. `secret` keeps people from working out their order.
+    """The parts of a study that determine the assignment. Because of `secret`, people cannot work out their order.
 
-    `per_annotator`: new items per person. `repeats`: how many of them are seen twice. `votes_per_item`: maximum number
-    of answers to an item in one condition; None: no limit. `conditions`: the plainest first.
+    `per_annotator`: new items per person. `repeats`: number of these that are shown twice. `votes_per_item`: maximum
+    number of answers to an item in one condition; None: no limit. `conditions`: the one with the least content first.
     """
 
     study: str
@@ -75,27 +75,27 @@ class AssignmentPlan:
 
     @property
     def new_items(self) -> int:
-        """The number of items that one person sees, each counted once."""
+        """Number of distinct items that one person sees."""
         return min(self.per_annotator, len(self.items))
 
     @property
     def repeated_items(self) -> int:
-        """The number of items that one person sees twice; never the last one: nothing would lie between."""
+        """Number of items that one person sees twice. At least one is not repeated, so that it can lie in between."""
         return max(0, min(self.repeats, self.new_items - 1))
 
     @property
     def ballots(self) -> int:
-        """The maximum number of ballots of one person, without practice."""
+        """Maximum number of ballots of one person, without practice."""
         return self.new_items + self.repeated_items
 
     @property
     def gap(self) -> int:
-        """`MIN_APART`, or less where so many repeats leave no room for it."""
+        """Minimum number of other views between two views of an item: `MIN_APART`, or less if there is no room."""
         return max(1, min(MIN_APART, self.new_items - self.repeated_items))
 
 
 def order_methods(plan: AssignmentPlan, annotator: str, view: ItemView, methods: Sequence[str]) -> tuple[str, ...]:
-    """The methods in the order of the places A, B, ...: a permutation by (study, annotator, item, repeat).
+    """Return the methods in the order of places A, B, ..., a permutation drawn by study, annotator, item and repeat.
 
     It does not depend on the order of `methods`.
     """
@@ -103,11 +103,11 @@ def order_methods(plan: AssignmentPlan, annotator: str, view: ItemView, methods:
 
 
 def next_view(plan: AssignmentPlan, annotator: str, views: Sequence[ItemView], answers: AnswerCells) -> ItemView | None:
-    """This person's next view; None at the end. `views`: the earlier ones, in order."""
+    """Return this person's next view, or None at the end. `views`: earlier views, in order."""
     practiced = {view.item for view in views if view.practice}
     due = next((n for n, item in enumerate(plan.practice) if item not in practiced), None)
     if due is not None:
-        # Practice takes the conditions in turn: the plainest, and the others in an order drawn for each person.
+        # Practice goes through the conditions in turn: the plainest first, the others in a random order per person.
         plainest, *others = plan.conditions
         turns = [plainest, *sorted(others, key=lambda condition: _draw(plan, "practised", annotator, condition))]
         return ItemView(plan.practice[due], practice=True, condition=turns[due % len(turns)])
@@ -123,13 +123,16 @@ def next_view(plan: AssignmentPlan, annotator: str, views: Sequence[ItemView], a
 
 
 def _may_repeat(plan: AssignmentPlan, item: str, views: Sequence[ItemView]) -> bool:
-    """Whether it is not repeated yet and not just seen: others may have answered the items planned in between."""
+    """Whether the item is not repeated yet and not among the last `gap` views.
+
+    The schedule does not ensure the gap: items planned in between are skipped once other people have answered them.
+    """
     repeated = any(view.item == item and view.repeat for view in views)
     return not repeated and all(view.item != item for view in views[-plan.gap :])
 
 
 def schedule(plan: AssignmentPlan, annotator: str) -> list[tuple[int, bool]]:
-    """The order of views: (n, False) is the n-th item for the first time, (n, True) its repeat, `gap` others later."""
+    """Plan a person's views: (n, False) first shows the n-th item, (n, True) repeats it at least `gap` others later."""
     gap = plan.gap
     candidates = range(plan.new_items - gap)
     repeats = sorted(candidates, key=lambda n: _draw(plan, "again", annotator, n))[: plan.repeated_items]
@@ -141,10 +144,11 @@ def schedule(plan: AssignmentPlan, annotator: str) -> list[tuple[int, bool]]:
 def _next_new_item(
     plan: AssignmentPlan, annotator: str, first_views: Sequence[ItemView], answers: AnswerCells
 ) -> ItemView | None:
-    """A new item with the fewest answers, in the condition that the person saw least, if it needs answers.
+    """Return a new item with the fewest answers, in the condition that the person saw least; None if none is left.
 
-    Conditions are tried from the one that this person saw least; ties go to the one that everybody saw least, then to
-    the draw. At the end a person has seen all of them equally often, and at no time one much more than another.
+    Items with enough answers in a condition are skipped. Conditions are tried in the order of how often this person saw
+    them, then how often everybody did, then at random. So a person sees all conditions about equally often, at the end
+    and at any time before.
     """
     views_by_condition = Counter(view.condition for view in first_views)
     by_item: Counter[str] = Counter()
@@ -171,15 +175,15 @@ def _next_new_item(
 
 
 def _draw(plan: AssignmentPlan, *parts: str | int) -> str:
-    """A pseudorandom hexadecimal number; JSON keeps the parts apart."""
+    """Return a pseudorandom hexadecimal number. JSON separates the parts unambiguously."""
     return hashlib.sha256(json.dumps([plan.secret, plan.study, *parts]).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class BallotMap:
-    """One explanation under the name of its place.
+    """One explanation, named after its place on the ballot.
 
-    `scores`: one per token, from `color_scores`, so that no method is recognized by its scale. `grid`: rows and columns
+    `scores`: one per token, from `color_scores`, so that the scale does not reveal the method. `grid`: rows and columns
     of a picture's patches. `truncated`: number of tokens that did not fit. `colors`: as in `Design`.
     """
 
@@ -193,11 +197,11 @@ class BallotMap:
 
 @dataclass(frozen=True)
 class Ballot:
-    """An input, the model's prediction and the explanations at their places A, B, ....
+    """An input, the model's prediction, and its explanations at places A, B, ....
 
     `token` identifies the ballot in the answer. `done` of `of` ballots are answered, without practice. In a study of
-    guesses people choose from `classes`, and there is one explanation or none; the prediction is withheld where it is
-    what they guess. `edit`: the word that is changed before they guess. `age`: seconds since it was issued.
+    guesses, people choose from `classes`, with one explanation or none; the prediction is withheld if they have to
+    guess it. `edit`: the change of a word before the guess. `age`: seconds since the ballot was issued.
     """
 
     token: str
@@ -214,9 +218,9 @@ class Ballot:
 
 @closes_when_over
 def next_ballot(participant: int) -> Ballot | None:
-    """The first unanswered ballot of this participant, or a new one; None at the end.
+    """Return the participant's first unanswered ballot, or issue a new one; None at the end.
 
-    Until the answer it stays the same, on every device.
+    The ballot stays the same until it is answered, on every device.
     """
     with study_database().reading() as session:
         study, annotator = _admit_consented(session, participant, lock=False)
@@ -225,14 +229,14 @@ def next_ballot(participant: int) -> Ballot | None:
             return render_ballot(session, study, annotator, issued)
         if _next_view(session, study, annotator) is None:
             return None
-    with study_database().writing() as session:  # only now: reading the same ballot again waits for nobody's vote
+    with study_database().writing() as session:  # only now, so that rereading a ballot never waits for a vote
         study, annotator = _admit_consented(session, participant, lock=True)
         issued = _unanswered(session, annotator) or _issue(session, study, annotator)
         return None if issued is None else render_ballot(session, study, annotator, issued)
 
 
 def assignment_plan(session: Session, study: Study) -> AssignmentPlan:
-    """The plan of the study's assignment. Items are named by their places."""
+    """Return the assignment plan of a study. Items are named after their places."""
     design = Design.from_json(study.design)
     query = sa.select(Item.place, Item.practice).where(Item.study == study.id).order_by(Item.place)
     rows = session.execute(query).all()
@@ -250,7 +254,7 @@ def assignment_plan(session: Session, study: Study) -> AssignmentPlan:
 
 
 def render_ballot(session: Session, study: Study, annotator: Annotator, issued: IssuedBallot) -> Ballot:
-    """A ballot as its participant sees it."""
+    """Return an issued ballot as its participant sees it."""
     item = session.get_one(Item, issued.item)
     mode, colors, given = study.design["mode"], study.design["colors"], item_input(item)
     maps = [decode_map(item.explanations[place]) for place in issued.order]
@@ -301,7 +305,7 @@ def _next_view(session: Session, study: Study, annotator: Annotator) -> ItemView
 
 
 def _answer_cells(session: Session, study: Study) -> dict[tuple[str, str], int]:
-    """The number of people who answered each item, by its place, in each condition; "cannot tell" is an answer."""
+    """Count the people who answered each item (by its place) in each condition. "Cannot tell" is an answer."""
     order = sa.cast(Vote.order, sa.String) if study.design["mode"] in GUESSING else sa.literal("[]")
     query = sa.select(Item.place, order, sa.func.count()).join(Vote, Vote.item == Item.id)
     query = query.where(Vote.study == study.id, Vote.repeat == 0, Vote.superseded_by.is_(None))
@@ -310,14 +314,14 @@ def _answer_cells(session: Session, study: Study) -> dict[tuple[str, str], int]:
 
 
 def _condition(study: Study, order: Sequence[int]) -> str:
-    """The condition of a ballot with that order."""
+    """Return the condition of a ballot with this order of methods."""
     if study.design["mode"] not in GUESSING:
         return ALL
     return str(order[0]) if order else NO_EXPLANATION
 
 
 def _issue(session: Session, study: Study, annotator: Annotator) -> IssuedBallot | None:
-    """Issue the next ballot, with its order; None if there is none left."""
+    """Issue the next ballot, with its order of methods; None if none is left."""
     view = _next_view(session, study, annotator)
     if view is None:
         return None
@@ -342,10 +346,11 @@ def _issue(session: Session, study: Study, annotator: Annotator) -> IssuedBallot
 
 
 def color_scores(explanation: ItemMap, given: Input, rule: str) -> Float[np.ndarray, "seq"]:
-    """The color of each token, from -1 to 1. Special tokens get 0, as do all tokens if all scores are equal.
+    """Convert scores to colors from -1 to 1, one per token. Special tokens get 0.
 
-    By rank, the part of rank r among n has (r / n) ** 2, whatever the method; equal scores are ordered at random, but
-    always in the same way. A part of several tokens has its number at its first token.
+    By rank, the part (word unit or patch) with rank r among n gets (r / n) ** 2, whatever the method. Equal scores are
+    ordered at random, but always in the same way; if all are equal, all get 0. A part of several tokens has its color
+    at the first one. By size or sign, scores are divided by the largest absolute score.
     """
     scores = np.where([token.special for token in explanation.tokens], 0, explanation.scores)
     if rule == BY_RANK:
@@ -374,7 +379,7 @@ def _color_by_rank(explanation: ItemMap, scores: Float[np.ndarray, "seq"], given
 
 @dataclass(frozen=True)
 class BallotReplay:
-    """A ballot as it was, for the organizer. `methods`: one per map. `vote`: the answer that counts, if any."""
+    """An issued ballot, for the organizer. `methods`: one per map. `vote`: the answer that counts, if any."""
 
     ballot: Ballot
     methods: tuple[str, ...]
@@ -382,9 +387,9 @@ class BallotReplay:
 
 
 def replay_ballot(study: int, annotator: str, item: str, repeat: int = 0) -> BallotReplay:
-    """Show again the ballot of the annotator with that pseudonym on the item at that place.
+    """Reproduce the ballot of an annotator (by pseudonym) on an item (by place).
 
-    Errors: it was not issued, or there is no such study.
+    Errors: this ballot was not issued, or the study does not exist.
     """
     place = int(item) if item.isascii() and item.isdigit() and len(item) < 10 else -1
     query = sa.select(Study, Annotator, IssuedBallot).join(Annotator, Annotator.study == Study.id)

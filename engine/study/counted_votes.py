@@ -1,4 +1,4 @@
-"""Votes that count, as rankings or as guesses: from the database, by the rules of the study, or from a CSV file."""
+"""Votes that count, as rankings or guesses: read from the database or a CSV file, filtered by the study's rules."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from engine.table_io import unescape_cell
 
 MAX_METHODS = 50
 VOTE_COLUMNS = ("annotator", "item", "repeat", "seconds", "at")
-"""Columns of a vote; one column per method with its rank follows."""
+"""Columns of a vote. One column per method, with its rank, follows."""
 RANKS_COLUMN = "ranks"
-"""The column of a ranking file that holds rank strings, such as `1,1,3,4`."""
+"""Column of rank strings in a ranking file, such as `1,1,3,4`."""
 LEFT_OUT_COLUMN = "left_out"
-"""The column of the rule that left a vote out, if any did."""
+"""Column with the rule that excluded a vote, if any."""
 WITHOUT = "no explanation"
-"""The condition in which people see the input alone; no method has this name."""
+"""The condition without an explanation; no method has this name."""
 EXCLUSION_EVENT = "left out"
-"""The kind of the events that log exclusions."""
+"""Kind of log events for exclusions."""
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """One vote: a rank for every method of the study.
+    """One vote, with a rank for every method of the study.
 
-    `ranks`: 1 is best, equal numbers are ties. `repeat` counts how often this person ranked this item before. `at`:
-    the server's time in seconds since 1970. `seconds`: viewing time.
+    `ranks`: 1 is best, equal ranks are ties. `repeat`: how often this person has ranked this item before. `at`: the
+    server's time in seconds since 1970. `seconds`: viewing time.
     """
 
     annotator: str
@@ -55,7 +55,7 @@ class Ranking:
 
 
 def ranked_methods(rankings: Sequence[Ranking]) -> tuple[str, ...]:
-    """The methods that all rankings rank, in the order of the first one. Errors: a ranking of other methods."""
+    """Return the methods of the rankings, in the order of the first one. Errors: rankings differ in their methods."""
     if not rankings:
         return ()
     methods = tuple(rankings[0].ranks)
@@ -69,19 +69,19 @@ def ranked_methods(rankings: Sequence[Ranking]) -> tuple[str, ...]:
 
 
 def first_rankings(rankings: Sequence[Ranking]) -> list[Ranking]:
-    """Rankings without repeats: a person's opinion of an item counts once."""
+    """Return the rankings without repeats, so that a person's opinion of an item counts once."""
     return [ranking for ranking in rankings if ranking.repeat == 0]
 
 
 def rank_table(rankings: Sequence[Ranking]) -> Int[np.ndarray, "ranking method"]:
-    """Ranks, with columns in the order of `ranked_methods`."""
+    """Return the ranks as an array, with columns in the order of `ranked_methods`."""
     methods = ranked_methods(rankings)
     table = [[ranking.ranks[method] for method in methods] for ranking in rankings]
     return np.array(table, dtype=int).reshape(-1, len(methods))
 
 
 def read_ranks(text: str, methods: Sequence[str]) -> dict[str, int]:
-    """Competition ranks from a rank string such as `1,1,3,4`: one number per method, equal numbers are ties."""
+    """Parse a string such as `1,1,3,4` into competition ranks: one number per method, equal numbers are ties."""
     parts = [part.strip() for part in text.split(",")]
     valid = all(part.isascii() and part.isdigit() and len(part) < 4 and int(part) > 0 for part in parts)
     if not valid or len(parts) != len(methods):
@@ -96,12 +96,12 @@ def competition_ranks(ranks: Mapping[str, int]) -> dict[str, int]:
 
 
 def read_rankings(path: Path, methods: Sequence[str] = ()) -> list[Ranking]:
-    """Read the rankings of a CSV file, in its order if it has no column `at`.
+    """Read the rankings of a CSV file. Without a column `at`, the row number is the time.
 
-    Either a column `ranks` holds rank strings, for `methods` in their order, or there is one column per method as in
-    our own export. Without a column `annotator` each row is another person's vote, without `item` it is on another
-    item, and without `repeat` a person's further votes on an item are repeats. A row that ranks nothing ("cannot tell")
-    or has something in `left_out` is skipped.
+    Ranks are either strings in a column `ranks`, for `methods` in their order, or one column per method as in our own
+    export. Without a column `annotator` each row is a different person, without `item` each row is a different item,
+    and without `repeat` a person's further votes on an item count as repeats. Rows without ranks ("cannot tell") and
+    rows with a value in `left_out` are skipped.
     """
     if not path.is_file():
         raise not_allowed("FILE", "a CSV file of rankings", str(path), "Check the path.")
@@ -155,7 +155,7 @@ def _read_row(number: int, place: str, row: Mapping[str, str], methods: Sequence
 
 
 def _read_time(row: Mapping[str, str], default: int) -> float:
-    """The column `at` in seconds since 1970: a number, or a time with its zone as in our own export."""
+    """Read the column `at` as seconds since 1970, from a number or from a time with a zone as in our own export."""
     text = row.get("at") or str(default)
     with contextlib.suppress(ValueError):
         time = datetime.fromisoformat(text)
@@ -176,9 +176,10 @@ def _read_number(row: Mapping[str, str], name: str, default: int | float) -> flo
 
 @dataclass(frozen=True)
 class CountedVote:
-    """One answer. `order`: the methods from place A on. `ranks`: 1 is best; None: cannot tell, or a guess.
+    """One answer. `order`: the methods from place A on. `ranks`: 1 is best; None for a guess and for "cannot tell".
 
-    `at`: the server's clock in seconds since 1970; it never runs backwards. `item`: its place in the study.
+    `at`: the server's time in seconds since 1970, never earlier than that of the answer before. `item`: the item's
+    place in the study.
     """
 
     annotator: str
@@ -196,7 +197,7 @@ class CountedVote:
 
 
 def counted_votes(study: int) -> list[CountedVote]:
-    """Each participant's last answer to each ballot, without practice and answers that were undone."""
+    """Return each participant's last answer to each ballot, without practice and undone answers."""
     with study_database().reading() as session:
         row = session.get(Study, study)
         if row is None:
@@ -215,20 +216,20 @@ def counted_votes(study: int) -> list[CountedVote]:
 
 
 def current_votes(study: int) -> sa.Select[Vote, str, int]:
-    """Query all answers that were not undone, in order, with pseudonyms and the items' places; practice too."""
+    """Query all answers that are not superseded, including practice, with pseudonyms and the places of the items."""
     query = sa.select(Vote, Annotator.pseudonym, Item.place).join(Annotator, Annotator.id == Vote.annotator)
     query = query.join(Item, Item.id == Vote.item).where(Vote.study == study, Vote.superseded_by.is_(None))
     return query.order_by(Vote.id)
 
 
 def method_names(design: Design) -> tuple[str, ...]:
-    """A name for each of `Design.ballot_methods`: the id, with a number if it occurs with other parameters too."""
+    """Name each of `Design.ballot_methods` by its id, plus its position (from 1) if the id occurs more than once."""
     ids = [method.id for method in design.ballot_methods]
     return tuple(id if ids.count(id) == 1 else f"{id} {place + 1}" for place, id in enumerate(ids))
 
 
 def to_rankings(votes: Sequence[CountedVote]) -> list[Ranking]:
-    """Convert votes to rankings, without "cannot tell"."""
+    """Convert votes to rankings. "Cannot tell" and guesses are skipped."""
     return [
         Ranking(vote.annotator, vote.item, vote.ranks, vote.repeat, vote.seconds, vote.at)
         for vote in votes
@@ -238,10 +239,10 @@ def to_rankings(votes: Sequence[CountedVote]) -> list[Ranking]:
 
 @dataclass(frozen=True)
 class GuessTarget:
-    """The right class of an item. `obvious`: the class that people may choose without understanding the model.
+    """The right class of an item, and the class that people may choose without understanding the model.
 
-    predict: right is the prediction, obvious the true class. counterfactual: right is the prediction for the edited
-    text, obvious that for the original. decide: right is the true class, obvious the prediction. None: not known.
+    These are `label` and `obvious`; the latter is None if it is unknown. predict: the prediction and the true class.
+    counterfactual: the predictions for the edited and the original text. decide: the true class and the prediction.
     """
 
     label: int
@@ -252,8 +253,8 @@ class GuessTarget:
 class GuessAnswer:
     """One answer. `condition`: the method whose explanation was on the ballot, or `WITHOUT`.
 
-    `label`: the guessed class; `sure`: how sure, from 1 to 5; both None: cannot tell. `seconds`: viewing time. `repeat`
-    counts how often this person saw this item before.
+    `label`: guessed class; `sure`: sureness from 1 to 5; both None: cannot tell. `seconds`: viewing time. `repeat`: how
+    often this person has seen this item before.
     """
 
     annotator: str
@@ -267,7 +268,7 @@ class GuessAnswer:
 
     @property
     def right(self) -> bool:
-        """Whether it is the right class."""
+        """Whether the guess is the right class."""
         return self.label == self.target.label
 
     @property
@@ -281,7 +282,7 @@ class GuessAnswer:
 
 
 def to_guesses(votes: Sequence[CountedVote], targets: Mapping[str, GuessTarget]) -> list[GuessAnswer]:
-    """Convert votes of a study of guesses, "cannot tell" too."""
+    """Convert the votes of a study of guesses, including "cannot tell"."""
     return [
         GuessAnswer(
             annotator=vote.annotator,
@@ -298,7 +299,7 @@ def to_guesses(votes: Sequence[CountedVote], targets: Mapping[str, GuessTarget])
 
 
 def guess_targets(study: int) -> dict[str, GuessTarget]:
-    """The targets by the items' places."""
+    """Return the guess target of each item, by place."""
     with study_database().reading() as session:
         mode = session.get_one(Study, study).design["mode"]
         query = sa.select(Item).where(Item.study == study).options(defer(Item.picture))
@@ -306,7 +307,7 @@ def guess_targets(study: int) -> dict[str, GuessTarget]:
 
 
 def guess_target(item: Item, mode: str) -> GuessTarget:
-    """The target of one item. Errors: what is right is not known."""
+    """Return the guess target of an item. Errors: the right class is unknown."""
     prediction = item_prediction(item)
     if mode == COUNTERFACTUAL:
         return GuessTarget(item_edit(item).prediction.index, prediction.index)
@@ -320,9 +321,9 @@ def guess_target(item: Item, mode: str) -> GuessTarget:
 
 @dataclass(frozen=True)
 class Exclusion:
-    """An answer that a rule excluded or, if `item` is None, all answers of a person.
+    """The exclusion of one answer or, if `item` is None, of all answers of a person.
 
-    `value`: the measured value; `limit`: the limit of the rule; `votes`: the number of excluded answers.
+    `value`: measured value; `limit`: limit of the rule; `votes`: number of excluded answers.
     """
 
     rule: str
@@ -335,7 +336,7 @@ class Exclusion:
 
     @property
     def reason(self) -> str:
-        """The reason in a plain sentence."""
+        """The reason as a sentence."""
         return _REASONS[self.rule].format(value=self.value, limit=self.limit)
 
 
@@ -350,9 +351,9 @@ _REASONS = {
 def apply_rules(
     rules: ExclusionRules, votes: Sequence[CountedVote]
 ) -> tuple[tuple[CountedVote, ...], tuple[Exclusion, ...]]:
-    """Apply the rules; returns the remaining votes, in their order, and the exclusions.
+    """Apply the exclusion rules. Returns the remaining votes, in order, and the exclusions.
 
-    Votes that were too quick are excluded first; each rule then judges people by their remaining votes.
+    Votes that took too little time are excluded first. The other rules judge people by their remaining votes.
     """
     exclusions, by_person = [], defaultdict(list)
     for vote in votes:
@@ -368,7 +369,7 @@ def apply_rules(
 
 
 def _exclude_person(rules: ExclusionRules, own: Sequence[CountedVote]) -> list[Exclusion]:
-    """One exclusion for each rule that this person breaks; usually none."""
+    """Return an exclusion for each rule that this person breaks, usually none."""
     unsure, most = sum(vote.cannot_tell for vote in own) / len(own), rules.most_cannot_tell
     steady, least = mean_kendalls_tau(own), rules.least_consistency
     broken = {
@@ -384,7 +385,7 @@ def _exclude_person(rules: ExclusionRules, own: Sequence[CountedVote]) -> list[E
 
 
 def mean_kendalls_tau(votes: Sequence[CountedVote]) -> float | None:
-    """The mean tau-b of one person's first and second rankings of the same items; None if nothing was repeated."""
+    """Return the mean tau-b between one person's first and second rankings of items; None if none is defined."""
     by_item: dict[str, dict[int, Mapping[str, int]]] = defaultdict(dict)
     for vote in votes:
         if vote.ranks is not None:
@@ -395,10 +396,10 @@ def mean_kendalls_tau(votes: Sequence[CountedVote]) -> float | None:
 
 
 def _kendalls_tau(first: Mapping[str, int], second: Mapping[str, int]) -> float | None:
-    """Kendall's tau-b; None if a ranking ties everything and so has no order.
+    """Return Kendall's tau-b, or None if a ranking ties everything and so has no order.
 
-    Equal rankings get exactly 1. `scipy.stats.kendalltau` rounds some of them below 1, and a rule with limit 1 would
-    exclude them.
+    Equal rankings get exactly 1. `scipy.stats.kendalltau` rounds some of them below 1, and a rule with the limit 1
+    would exclude them.
     """
     pairs = list(combinations(first, 2))
     one = np.array([np.sign(first[a] - first[b]) for a, b in pairs])
@@ -408,7 +409,7 @@ def _kendalls_tau(first: Mapping[str, int], second: Mapping[str, int]) -> float 
 
 
 def log_exclusions(study: int, exclusions: Sequence[Exclusion]) -> None:
-    """Log an event for each exclusion that is not in the study's log yet."""
+    """Add each exclusion that is not logged yet to the study's log."""
     with study_database().reading() as session:
         if not _unlogged(session, study, exclusions):
             return

@@ -1,7 +1,7 @@
-"""The database of studies: SQLite in the home folder, or PostgreSQL by `EXEGESIS_DATABASE_URL`; and its tables.
+"""The database of studies and its tables: SQLite in the home folder, or the one set by `EXEGESIS_DATABASE_URL`.
 
-A committed transaction is on the disk: a confirmed vote survives the death of the process and of the machine. Times are
-the server's, in seconds since 1970 (UTC). Deleting a study deletes all of its rows.
+A committed transaction is on disk, so a confirmed vote survives a crash of the process or the machine. Times are the
+server's, in seconds since 1970 (UTC). Deleting a study deletes all its rows.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CONSTRAINT_NAMES = {
 
 
 class Base(DeclarativeBase):
-    """Base class of all tables. Constraints have names, so that a migration can change them."""
+    """Base class of all tables. Constraints have names, so that migrations can change them."""
 
     metadata = sa.MetaData(naming_convention=_CONSTRAINT_NAMES)
     type_annotation_map = {  # noqa: RUF012  (SQLAlchemy reads it from the class)
@@ -48,7 +48,7 @@ class Base(DeclarativeBase):
 
 
 class Study(Base):
-    """A design and its state. Who knows `token` can join; `secret` draws the orders and never leaves the database."""
+    """A study. Anyone with `token` can join; `secret` determines the random orders and never leaves the database."""
 
     __tablename__ = "studies"
     __table_args__ = {"sqlite_autoincrement": True}  # noqa: RUF012  (SQLAlchemy reads it from the class)
@@ -75,11 +75,11 @@ def _annotator() -> Mapped[int]:
 
 
 class Item(Base):
-    """Snapshot of an input and of the model's prediction, taken when the study opened.
+    """Snapshot of an input and the model's prediction, taken when the study opened.
 
-    `input`: text and text_pair, or the SHA-256 of the picture whose PNG is in `picture`. `prediction`: labels, logits,
-    probabilities, regression. `edit`: a changed word and the prediction after it, in a study of edits. `place` numbers
-    all items of the study from 0, practice items too.
+    `input`: text and text_pair, the fields of a prompt, or the SHA-256 of a picture, whose PNG is in `picture`.
+    `prediction`: labels, logits, probabilities, regression. `edit`: in a study of edits, a changed word and the
+    prediction for the edited text. `place`: index among all items of the study, including practice items.
     """
 
     __tablename__ = "items"
@@ -97,9 +97,9 @@ class Item(Base):
 
 
 class ItemExplanation(Base):
-    """Snapshot of one explanation of an item. `place`: that of its method in `Design.ballot_methods`.
+    """Snapshot of one explanation of an item. `place`: index of its method in `Design.ballot_methods`.
 
-    `body`: sealed safetensors of the scores and the tokens or the grid; `digest`: SHA-256 of the body.
+    `body`: scores, tokens and grid as sealed safetensors (see `cache.codec`); `digest`: SHA-256 of the body.
     """
 
     __tablename__ = "shown"
@@ -113,7 +113,7 @@ class ItemExplanation(Base):
 
 
 class Annotator(Base):
-    """A participant under a pseudonym. `code`: SHA-256 of the code with which they continue elsewhere."""
+    """A participant under a pseudonym. `code`: salted SHA-256 of the code to continue on another device."""
 
     __tablename__ = "annotators"
     __table_args__ = (
@@ -130,9 +130,9 @@ class Annotator(Base):
 
 
 class _BallotColumns:
-    """Columns of a ballot and of the votes on it; annotator, item and repeat identify the ballot.
+    """Columns of a ballot and of its votes. Annotator, item and repeat identify the ballot.
 
-    `order`: the methods' places in the design, in the order A, B, ....
+    `order`: index of each method in `Design.ballot_methods`, in the order of places A, B, ....
     """
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -145,9 +145,9 @@ class _BallotColumns:
 
 
 class IssuedBallot(_BallotColumns, Base):
-    """A ballot issued to an annotator, in this order of ids: the same after a reload and on another device.
+    """A ballot issued to an annotator. It is the same after a reload and on another device.
 
-    `token`: its only name on the page.
+    An annotator's ballots are in the order of their ids. `token`: the only identifier that the page sees.
     """
 
     __tablename__ = "ballots"
@@ -158,10 +158,10 @@ class IssuedBallot(_BallotColumns, Base):
 class Vote(_BallotColumns, Base):
     """One answer to a ballot.
 
-    `ranks`: a number for each method in the ballot's order, 1 is best, equal numbers are ties; none: cannot tell.
-    `guess`: the answer in a study of guesses. `token`: chosen by the client, so that a repeated submission is stored
-    once. `superseded_by`: the token of the answer, or of the undo, that replaced it. An annotator has at most one vote
-    on an item and repeat that is not superseded.
+    `ranks`: one per method in the ballot's order; 1 is best, equal ranks are ties. `guess`: the answer in a study of
+    guesses. Neither: cannot tell. `token`: chosen by the client, so that a repeated submission is stored once.
+    `superseded_by`: token of the answer or undo that replaced this one. An annotator has at most one vote per item and
+    repeat that is not superseded.
     """
 
     __tablename__ = "votes"
@@ -189,12 +189,12 @@ class Vote(_BallotColumns, Base):
 def is_same_ballot(
     one: type[_BallotColumns] | _BallotColumns, other: type[_BallotColumns] | _BallotColumns
 ) -> sa.ColumnElement[bool]:
-    """The condition that two tables, or a table and a row, mean the same ballot."""
+    """Return the SQL condition that two tables, or a table and a row, refer to the same ballot."""
     return sa.and_(*(getattr(one, name) == getattr(other, name) for name in ("annotator", "item", "repeat")))
 
 
 class Event(Base):
-    """An event of a study's log: opened, closed, a rule applied, a vote undone."""
+    """An entry in the log of a study, such as opened, closed, vote undone, or a vote excluded by a rule."""
 
     __tablename__ = "events"
     __table_args__ = {"sqlite_autoincrement": True}  # noqa: RUF012  (SQLAlchemy reads it from the class)
@@ -208,16 +208,16 @@ class Event(Base):
 ADDRESS = "EXEGESIS_DATABASE_URL"
 BUSY_SECONDS = 30.0
 MIGRATIONS = Path(__file__).parent / "migrations"
-_ADVISORY_LOCK = 0x65786567  # any number that nobody else takes in this database
+_ADVISORY_LOCK = 0x65786567  # any number that nothing else uses in this database
 _EXAMPLE = "Example: postgresql://user:password@host/name."
 
 
 class InvalidAddress(UsageError):
-    """The address of the database is not usable. It concerns the organizer: participants never see this error."""
+    """The database address is not usable. Only the organizer sees this error, never a participant."""
 
 
 class StudyDatabase:
-    """Transactions on the study's tables, which are migrated at the start."""
+    """Transactions on the study tables, which are migrated on creation."""
 
     def __init__(self, address: sa.URL) -> None:
         self.address = address
@@ -234,15 +234,15 @@ class StudyDatabase:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Session]:
-        """A read-only session that sees one state of the database."""
+        """Open a read-only session that sees a consistent snapshot of the database."""
         with self._readable_errors(), Session(self._snapshots, expire_on_commit=False) as session:
             yield session
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Session]:
-        """A session whose changes are all on the disk at its end, or none of them.
+        """Open a session that commits all changes to disk at its end, or none of them.
 
-        Errors: `IntegrityError` passes: the caller knows what was duplicated.
+        Errors: `IntegrityError` is passed on, since the caller knows what was duplicated.
         """
         with self._readable_errors(), Session(self.engine, expire_on_commit=False) as session, session.begin():
             yield session
@@ -256,12 +256,12 @@ class StudyDatabase:
             yield
         except IntegrityError:
             raise
-        except (SQLAlchemyError, UnicodeDecodeError) as error:  # the latter where a message quotes damaged text
+        except (SQLAlchemyError, UnicodeDecodeError) as error:  # the latter if a message quotes damaged text
             cause = str(getattr(error, "orig", None) or error).splitlines()[0]
             raise ExegesisError(f"The study database {_public(self.address)} cannot be used: {cause}.") from error
 
     def _upgrade(self) -> None:
-        """Migrate in one transaction: a process that dies in it leaves the tables as they were."""
+        """Migrate in one transaction, so that a crash changes nothing. Errors: tables of a newer version."""
         with self.engine.begin() as link:
             if link.dialect.name == "postgresql":
                 link.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
@@ -275,7 +275,7 @@ class StudyDatabase:
 
 
 def study_database() -> StudyDatabase:
-    """The database of this process, shared by all threads; another home or address has its own."""
+    """Return the database at the configured address. The process has one object per address, for all threads."""
     key = (database_address(), os.getpid())
     with _lock:
         if key not in _databases:
@@ -293,13 +293,13 @@ def upgrade(link: sa.Connection) -> None:
 
 
 def database_address() -> sa.URL:
-    """The configured address, or that of the file in the home folder. Errors: no database can have it."""
+    """Return the configured address, by default a SQLite file in the home folder. Errors: an unusable address."""
     text = os.environ.get(ADDRESS, "").strip()
     if not text:
         return sa.URL.create("sqlite", database=str((home() / "study.db").resolve()))
     try:
         address = sa.make_url(text)
-    except ArgumentError:  # the text may contain a password, so it is not repeated
+    except ArgumentError:  # it may contain a password, so the message omits it
         raise InvalidAddress(f"{ADDRESS}: is not the address of a database. {_EXAMPLE}") from None
     if address.drivername in ("postgres", "postgresql", "postgresql+psycopg"):
         return address.set(drivername="postgresql+psycopg")
@@ -330,7 +330,7 @@ def _create_engine(address: sa.URL) -> sa.Engine:
 
 @contextlib.contextmanager
 def _file_lock(address: sa.URL) -> Iterator[None]:
-    """Exclusive lock on preparing a SQLite file: two processes that turn on its WAL at once refuse each other."""
+    """Lock the setup of a SQLite file exclusively: two processes cannot turn on its WAL at the same time."""
     if not _is_sqlite(address):
         yield
         return

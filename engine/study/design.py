@@ -1,4 +1,4 @@
-"""Study designs: the decisions of an organizer, their checks, their JSON, and presets."""
+"""Study designs: the organizer's decisions, with checks, JSON conversion and presets."""
 
 from __future__ import annotations
 
@@ -118,10 +118,10 @@ FIELD_PATH = re.compile(r"\b(?:parameter of )?design\.(\w+(?:\.\w+)*)")
 
 @dataclass(frozen=True)
 class ItemChoice:
-    """The choice of examples from the data set.
+    """How examples are chosen from the data set.
 
-    seed: `count` random examples by the study's seed. filter: the same among those that meet the conditions. hand:
-    `indices` in their order. Practice items are added; of a hand-picked list they are the first.
+    seed: `count` random examples, drawn by the study's seed. filter: `count` random examples that meet the conditions.
+    hand: `indices` in their order. Practice items are drawn in addition; in a hand-picked list they come first.
     """
 
     how: str = option(
@@ -148,7 +148,7 @@ class MethodChoice:
 
 @dataclass(frozen=True)
 class ExclusionRules:
-    """Rules that exclude votes and annotators from the results, declared before the study opens. 0, None: no rule."""
+    """Rules that exclude votes and annotators from the results, set before the study opens. 0 or None: no rule."""
 
     least_seconds: float = option(0.0, "Faster votes are excluded as careless", low=0)
     least_votes: int = option(0, "People who answered fewer items are excluded with all their votes", low=0)
@@ -164,13 +164,15 @@ class ExclusionRules:
 class Design:
     """All decisions made before a study opens. Texts are Markdown; `closes_at`: seconds since 1970 (UTC).
 
-    mode "rank": people rank explanations. In the other modes they choose a class, with one explanation or none:
-    "predict": the model's prediction, which is hidden (forward simulation); "counterfactual": the prediction for an
-    edited text, while that for the original is shown (counterfactual simulation; Doshi-Velez and Kim, 2017, Towards a
-    rigorous science of interpretable machine learning); "decide": the correct class, while the prediction is shown.
-    `colors`: "rank": the order of the parts by size only, so that all explanations of a ballot share one set of colors;
-    "size": shares of the largest size; "sign": the same with the sign. Sizes and signs can reveal a method, and the
-    placebo.
+    `mode`: in "rank", people rank explanations. In the other modes they choose a class, with one explanation or none.
+    "predict": they guess the model's prediction, which is hidden (forward simulation). "counterfactual": they see the
+    prediction for a text and guess the prediction for an edited text (counterfactual simulation; Doshi-Velez and Kim,
+    2017, Towards a rigorous science of interpretable machine learning). "decide": they see the prediction and choose
+    the correct class.
+
+    `colors`: "rank" shows only the order of the parts by absolute score, so that all explanations on a ballot share one
+    set of colors. "size" shows shares of the largest absolute score, and "sign" adds the sign. Sizes and signs can
+    reveal a method or the placebo.
     """
 
     title: str = ""
@@ -211,12 +213,12 @@ class Design:
 
     @property
     def ballot_methods(self) -> tuple[MethodChoice, ...]:
-        """The methods on a ballot, the placebo last. They are identified by their index in this tuple everywhere."""
+        """The methods on a ballot, the placebo last. A method is identified by its index in this tuple everywhere."""
         return (*self.methods, MethodChoice(PLACEBO)) if self.placebo else self.methods
 
     @property
     def item_count(self) -> int:
-        """The number of items, without practice items."""
+        """Number of items, without practice items."""
         return len(self.items.indices) - self.practice if self.items.how == "hand" else self.items.count
 
     def to_json(self) -> dict[str, Any]:
@@ -228,7 +230,7 @@ class Design:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Design:
-        """Parse a design written by `to_json` or by hand. Errors: a name is unknown, or a value not allowed."""
+        """Parse a design written by `to_json` or by hand. Errors: an unknown name, or a value that is not allowed."""
         names = [each.name for each in dataclasses.fields(Design)]
         for name in values:
             if name not in names:
@@ -239,9 +241,10 @@ class Design:
 
 
 def check_design(design: Design) -> Design:
-    """Check a design and fill in all parameters of its methods, so that later defaults change nothing.
+    """Check a design and fill in all method parameters, so that later changes of defaults have no effect.
 
-    Default texts become those of its mode. Reads neither the model nor the data set. Errors: inconsistent values.
+    Default texts of other modes are replaced by those of the design's mode. The model and the data set are not read.
+    Errors: an empty text, or inconsistent values.
     """
     design = apply_default_texts(Design.from_json(design.to_json()))
     for name in ("title", "question", "model", "dataset"):
@@ -257,13 +260,13 @@ def check_design(design: Design) -> Design:
 
 
 def check_available(design: Design) -> None:
-    """Refuse methods that the model does not have, such as an untrained learned explainer. Loads nothing."""
+    """Refuse methods that are not available for the model, such as an untrained explainer. Loads nothing."""
     for method in design.methods:
         explainer(method.id, design.kind).resolve(method.params, design.model)
 
 
 def apply_default_texts(design: Design) -> Design:
-    """Replace default texts of another mode with those of the design's own mode."""
+    """Replace default texts of other modes with those of the design's mode."""
     texts: dict[str, Any] = {
         name: defaults[design.mode]
         for name, defaults in DEFAULT_TEXTS.items()
@@ -273,17 +276,17 @@ def apply_default_texts(design: Design) -> Design:
 
 
 def field_label(path: str) -> str:
-    """The label of a field on the form, or of the part that contains it."""
+    """Return the label of a field on the form, or of the section that contains it."""
     return FIELD_LABELS.get(path) or FIELD_LABELS.get(path.partition(".")[0], path)
 
 
 def label_fields(message: str, label: Callable[[str], str] = field_label) -> str:
-    """Replace the path of a field in an error, such as design.items.count, by its label."""
+    """Replace field paths in an error, such as design.items.count, with their labels."""
     return FIELD_PATH.sub(lambda match: label(match[1]), message)
 
 
 def consent_placeholders(consent: str) -> list[str]:
-    """The placeholders of the default consent text that are not filled in."""
+    """Return the placeholders of the default consent text that are not filled in yet."""
     return [placeholder for placeholder in CONSENT_PLACEHOLDERS if placeholder in consent]
 
 
@@ -383,9 +386,10 @@ _PARSERS: dict[str, Callable[[object], Any]] = {
 
 @dataclass(frozen=True)
 class StudyPreset:
-    """A design to start from. `design`: its function of a model, a data set and a kind of input.
+    """A design to start from.
 
-    `note`: its differences from the source, by model and kind of input.
+    `design`: function of model, data set and kind of input that creates it. `note`: function of model and kind of input
+    that describes the differences from the source.
     """
 
     title: str
@@ -394,16 +398,16 @@ class StudyPreset:
 
 
 def find_preset(name: str) -> StudyPreset:
-    """The preset of that name. Errors list the names."""
+    """Return the preset with this name. Errors: unknown names; the message lists the known ones."""
     if name not in PRESETS:
         raise unknown("preset", name, PRESETS)
     return PRESETS[name]
 
 
 SMAT_METHODS = ("gradient_x_input", "integrated_gradients", "attention_mean", "smat")
-"""The methods of SMaT's table 4, the worst first."""
+"""The methods in table 4 of SMaT, the worst first."""
 STAND_IN = "attention_logits"
-"""The method in place of the learned explainer, for a model without one."""
+"""The method that replaces the learned explainer if the model has none."""
 SMAT_STEPS = 50
 _SMAT_NOTE = (
     "A random placebo and two repeated items are added. Unlike in SMaT, gradients do not pass through a softmax, and "
@@ -412,7 +416,7 @@ _SMAT_NOTE = (
 
 
 def smat_methods(model: str, kind: str) -> tuple[str, ...]:
-    """The four methods; `STAND_IN`, from which SMaT starts to learn, replaces a missing learned explainer."""
+    """Return the four methods. `STAND_IN`, where SMaT's training starts, replaces a missing learned explainer."""
     return SMAT_METHODS if _has_learned_explainer(model, kind) else (*SMAT_METHODS[:-1], STAND_IN)
 
 
@@ -430,7 +434,10 @@ def _smat_note(model: str, kind: str) -> str:
 
 
 def _smat_design(model: str, dataset: str, kind: str) -> Design:
-    """The four methods that three volunteers ranked (Fernandes et al., 2022, section 5.2 and appendices A and B)."""
+    """Create a design with the methods that three volunteers ranked in SMaT.
+
+    Source: Fernandes et al. (2022), section 5.2 and appendices A and B.
+    """
     params: dict[str, dict[str, str | int]] = {"integrated_gradients": {"steps": "fixed", "n_steps": SMAT_STEPS}}
     methods = tuple(MethodChoice(id, params.get(id, {})) for id in smat_methods(model, kind))
     title = "Which explanations do people find plausible?"

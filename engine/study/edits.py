@@ -1,4 +1,4 @@
-"""Edits of a study's items: one changed word each, with the model's prediction after the change."""
+"""Edits of a study's items: one word per item is changed, and the model predicts the edited text."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ else:  # stored edits are read without the libraries that run models
     loading = LazyModule("engine.models.loading")
 
 MOST_WORDS = 24
-"""Words of a text that are tried, drawn by the study's seed where it has more."""
+"""Maximum number of words tried per text; if it has more, the study's seed draws them at random."""
 REPLACEMENTS = 4
-"""Near words that are tried in the place of each, besides deleting it."""
+"""Number of near words tried as a replacement of each word, in addition to deleting it."""
 
 
 @dataclass(frozen=True)
 class ItemEdit:
-    """A changed word, and the model's prediction for the edited text."""
+    """A one-word edit and the model's prediction for the edited text."""
 
     edit: Edit
     prediction: Prediction
@@ -59,12 +59,13 @@ def choose_edits(
     report: Report = silent,
     cancel: CancelToken | None = None,
 ) -> list[ItemEdit]:
-    """An edit of one word for each text: in a random half of them one that changes the predicted class, if there is.
+    """Choose a one-word edit for each text. In a random half of the texts, the edit should change the predicted class.
 
-    `practice`: the number of texts at the start that do not count; the half is of these, and of the others.
+    `practice`: number of practice texts, which come first. They and the other texts are halved separately.
 
-    Each word is deleted and replaced by the words that are nearest in the model's embeddings; of all edits that change
-    the prediction as wanted, or else of all, one is drawn. Errors: a text has no word.
+    Each word is deleted, and replaced by the nearest words in the model's embeddings. The result is drawn at random
+    from the edits with the wanted effect on the class, or from all edits if none has it. Errors: a text has fewer than
+    two words.
     """
     rng = np.random.default_rng([seed, len(examples)])
     examples = [with_fixed_classes(model, example) for example in examples]

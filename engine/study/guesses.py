@@ -1,6 +1,7 @@
-"""Results of a study of guesses: do people who see an explanation choose the right class more often than without one?
+"""Results of a study of guesses: do people choose the right class more often with an explanation than without one?
 
-What is right depends on the study: the model's prediction, that for an edited text, or the true class.
+The right class depends on the mode of the study: the model's prediction, its prediction for an edited text, or the
+true class.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from engine.study.summary import AnswerTimes, answer_times
 
 RESAMPLES = 2000
 SEED = 0
-"""Seed of the bootstrap: the same answers have the same intervals."""
+"""Seed of the bootstrap, so that the same answers always have the same intervals."""
 UNEVEN = 0.1
-"""Difference in the share of "cannot tell" above which accuracies are called hard to compare. Affects words only."""
+"""Difference in the share of "cannot tell" from which the text calls accuracies hard to compare. Affects text only."""
 ALL_CONDITIONS = "any condition"
 
 Counts = Float[np.ndarray, "person condition"]
@@ -34,10 +35,12 @@ Counts = Float[np.ndarray, "person condition"]
 
 @dataclass(frozen=True)
 class GuessWords:
-    """The words for the results of a kind of guesses. `act`: what people do, "correctly" added; `right`: when they do.
+    """Phrases that describe the results of a mode.
 
-    `commonest`, `obvious`: what two simple strategies are, which need no understanding. `misled`: when the obvious
-    class is wrong and people choose it. `answer`: the title of the right class in a table.
+    `act`: a correct choice, as a verb. `right`: definition of a right choice. `commonest`, `obvious`: two simple
+    strategies that need no understanding. `misled`: people choose the obvious class although it is wrong. `leak`:
+    caution about right choices without understanding. `helpful`: effect of a helpful explanation. `answer`: title of
+    the right class in a table.
     """
 
     act: str
@@ -84,12 +87,12 @@ WORDS = {
         answer="Correct class",
     ),
 }
-"""The words by the mode of the study."""
+"""Phrases by mode of the study."""
 
 
 @dataclass(frozen=True)
 class GuessShare:
-    """Share of guesses that are right (`right` of `guesses`). `interval`: 95%, other people, same items."""
+    """Share of right guesses (`right` of `guesses`). `interval`: 95%, for other people on the same items."""
 
     right: int
     guesses: int
@@ -102,9 +105,9 @@ class GuessShare:
 
 @dataclass(frozen=True)
 class GuessGain:
-    """The difference to no explanation: in accuracy, and in sureness on the scale from 1 to 5.
+    """Difference between an explanation and none, in accuracy and in sureness (on the scale from 1 to 5).
 
-    The intervals of all methods have a joint coverage of 95%, those of accuracy and those of sureness separately.
+    The intervals of all methods have a joint coverage of 95%, separately for accuracy and sureness.
     """
 
     accuracy: float
@@ -115,10 +118,11 @@ class GuessGain:
 
 @dataclass(frozen=True)
 class ConditionSummary:
-    """The answers with one method's explanation, or without any. Results without guesses are None.
+    """Summary of the answers with one method's explanation, or without one. Results that need guesses may be None.
 
-    `by_sureness`: the guesses at each level of sureness in use, 1 to 5. `gain`: None without an explanation. `misled`:
-    the share of guesses of the obvious class (see `GuessTarget`) where it is wrong; its `right` counts these.
+    `sure`: mean sureness. `by_sureness`: guesses by level of sureness (1 to 5), for levels that occur. `gain`: None for
+    the condition without an explanation. `misled`: share of guesses of the obvious class (see `GuessTarget`) among
+    items where it is wrong; its `right` counts these guesses.
     """
 
     name: str
@@ -141,11 +145,11 @@ class ConditionSummary:
 
 @dataclass(frozen=True)
 class GuessSummary:
-    """The results of a study of guesses. Repeats enter `consistency` only: the share of equal repeats, of how many.
+    """Results of a study of guesses. Repeats are used for `consistency` only.
 
-    `conditions`: no explanation first, then the methods in the study's order. `commonest`: the accuracy of always
-    guessing the class that is right most often; `obvious`: that of guessing the obvious one (see `GuessTarget`), if it
-    is known. `mode`: of the study.
+    `conditions`: no explanation first, then the methods in the study's order. `commonest`: accuracy of always guessing
+    the class that is right most often. `obvious`: accuracy of always guessing the obvious class (see `GuessTarget`);
+    None if it is unknown. `consistency`: share of repeated guesses that equal the first, and their number.
     """
 
     conditions: tuple[ConditionSummary, ...]
@@ -186,7 +190,7 @@ class GuessSummary:
 def summarize_guesses(
     answers: Sequence[GuessAnswer], methods: Sequence[str], placebo: str | None = None, mode: str = PREDICT
 ) -> GuessSummary:
-    """Compute all results. `methods`, `mode`: those of the study. Errors: no answers, or an unknown method."""
+    """Compute all results. `methods`, `mode`: of the study. Errors: no first answer, or an unknown method."""
     names = (WITHOUT, *methods)
     for name in [answer.condition for answer in answers] + ([placebo] if placebo else []):
         if name not in names:
@@ -254,7 +258,7 @@ def _to_share(
 
 
 def _to_gain(right: PooledRatios, sure: PooledRatios, place: int, scatter: float) -> GuessGain | None:
-    """The gain of a condition; None if it, or the one without an explanation, has no guesses yet."""
+    """Return the gain of a condition; None if it or the condition without an explanation has no guesses yet."""
     if not right.count[[0, place]].all():
         return None
     methods = len(right.count) - 1
@@ -280,7 +284,7 @@ def _group_by_sureness(answers: Sequence[GuessAnswer]) -> dict[int, GuessShare]:
 def _pool_by_condition(
     guesses: Sequence[GuessAnswer], names: Sequence[str], value: Callable[[GuessAnswer], int]
 ) -> PooledRatios:
-    """Pool the values by condition; works without guesses too."""
+    """Pool the values by condition. `guesses` may be empty."""
     people = sorted({guess.annotator for guess in guesses}) or [""]
     sums, counts = np.zeros((2, len(people), len(names)))
     for guess in guesses:
@@ -296,9 +300,9 @@ def _sureness(guess: GuessAnswer) -> int:
 
 @dataclass(frozen=True)
 class PooledRatios:
-    """Sums over counts by condition, and for resampled people; NaN in a condition without counts.
+    """Ratios of sums to counts by condition, also for resampled people; NaN in a condition without counts.
 
-    `people`: the number of people with answers, by condition.
+    `people`: number of people with answers, by condition.
     """
 
     value: Float[np.ndarray, "condition"]
@@ -315,7 +319,7 @@ class PooledRatios:
 
 
 def pool_ratios(sums: Counts, counts: Counts) -> PooledRatios:
-    """Pool over people; the bootstrap resamples all answers of a person together."""
+    """Pool over people. The bootstrap resamples people, each with all answers."""
     people = len(counts)
     rng = np.random.default_rng(SEED)
     weights = rng.multinomial(people, np.full(people, 1 / people), RESAMPLES).astype(float)
@@ -325,11 +329,12 @@ def pool_ratios(sums: Counts, counts: Counts) -> PooledRatios:
 
 
 def share_interval(ratios: PooledRatios, place: int) -> Interval:
-    """95% interval for other people on the same items, or for one person's other answers.
+    """Return a 95% interval of a share, for other people on the same items or, with one person, for other answers.
 
-    Wilson's, with the effective number of independent answers: their number divided by the design effect, the ratio of
-    the variance over resampled people to that of independent answers. It is at least 1, since a few people may agree by
-    luck. Student's t replaces the normal quantile, since a few people estimate the variance poorly.
+    It is Wilson's interval with the effective number of independent answers: the number of answers divided by the
+    design effect, which is the ratio of the variance over resampled people to that of independent answers. The design
+    effect is at least 1, since a few people may agree by luck. Student's t replaces the normal quantile, since a few
+    people estimate the variance poorly.
     Source: Dean and Pagano (2015), Journal of Survey Statistics and Methodology 3.
     """
     share, count = float(ratios.value[place]), float(ratios.count[place])
@@ -341,11 +346,11 @@ def share_interval(ratios: PooledRatios, place: int) -> Interval:
 
 
 def gain_interval(ratios: PooledRatios, place: int, base: int, comparisons: int) -> Interval:
-    """Interval of the difference of two shares, with a joint coverage of 95% for all `comparisons` (Bonferroni).
+    """Return an interval of the difference of two shares, with a joint coverage of 95% for `comparisons` (Bonferroni).
 
-    Agresti and Caffo's for independent answers, which adds a right and a wrong one to each share. With several people
-    the standard error is that over resampled people if it is larger, with Student's t: a person's skill in both
-    conditions cancels out, but differences in how much an explanation helps them do not.
+    It is Agresti and Caffo's interval for independent answers, which adds a right and a wrong answer to each share.
+    With several people, the quantile is Student's t, and the standard error is at least that over resampled people:
+    a person's skill in both conditions cancels out, but differences in how much an explanation helps them do not.
     Source: Agresti and Caffo (2000), The American Statistician 54.
     """
     counts = ratios.count[[place, base]] + 2
@@ -360,10 +365,10 @@ def gain_interval(ratios: PooledRatios, place: int, base: int, comparisons: int)
 
 
 def mean_gain_interval(ratios: PooledRatios, place: int, base: int, comparisons: int, scatter: float) -> Interval:
-    """Interval of the difference of two means by Student's t, with the joint coverage of `gain_interval`.
+    """Return an interval of the difference of two means by Student's t, with the joint coverage of `gain_interval`.
 
-    `scatter`: standard deviation of single answers. A few people may agree by luck, so the standard error is at least
-    that of independent answers.
+    `scatter`: standard deviation of single answers. The standard error is at least that of independent answers, since a
+    few people may agree by luck.
     """
     gain, people = float(ratios.value[place] - ratios.value[base]), min(ratios.people[place], ratios.people[base])
     independent = scatter * float(np.sqrt((1 / ratios.count[[place, base]]).sum()))
@@ -373,7 +378,7 @@ def mean_gain_interval(ratios: PooledRatios, place: int, base: int, comparisons:
 
 
 def _bootstrap_error(resampled: Float[np.ndarray, "resample"], people: int) -> float:
-    """Standard error: the spread over resamples, corrected for its bias."""
+    """Return the standard error: the standard deviation over resamples, corrected for its bias."""
     finite = resampled[np.isfinite(resampled)]
     return float(finite.std() * np.sqrt(people / max(people - 1, 1))) if len(finite) else 0.0
 

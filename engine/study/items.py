@@ -1,8 +1,8 @@
-"""Items of a study: the snapshot of what people will see, taken when a study opens, and reading it again.
+"""Items of a study: a snapshot of what people see, taken when the study opens, and functions that read it.
 
-After the snapshot nothing is computed or read from the cache. The placebo's scores come from a method of the study like
-all others, but from another item, moved at random: they carry no information about this item, and nothing else on the
-ballot has the same values.
+After the snapshot, nothing is computed or read from the cache. The placebo's scores are those of one of the study's
+methods for another item, moved at random. So they look like those of a method, but they carry no information about this
+item and equal no other scores on the ballot.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from engine.vision.picture import read_view
 MAX_CHARACTERS = 70
 ELLIPSIS = "…"
 BATCH = 64
-"""Candidates that are read and predicted at a time."""
+"""Number of candidates that are read and predicted at a time."""
 JITTER = 0.1
-"""Standard deviation of the logarithm of the factor by which each score of a placebo is changed."""
+"""Standard deviation of the log-normal factor that changes each score of a placebo."""
 _VISIBLE = ("tokens", "grid", "truncated")
-"""The parts of an explanation that people see besides its scores; the rest of it would reveal the method."""
+"""Parts of an explanation that people see in addition to its scores. Other parts would reveal the method."""
 
 
 @dataclass(frozen=True)
 class ItemMap:
-    """One explanation as it is drawn, without any sign of how it was made. `grid`: rows and columns of patches."""
+    """One explanation as it is drawn, without any trace of its method. `grid`: rows and columns of patches."""
 
     tokens: tuple[Token, ...]
     scores: Float[np.ndarray, "seq"]
@@ -59,7 +59,11 @@ class ItemMap:
 
 @dataclass(frozen=True)
 class ItemName:
-    """`name`: Item 3, or Practice 1, each counted from 1. `text`: its start, on one line; empty for a picture."""
+    """Name of an item, and the model's prediction.
+
+    `name`: such as Item 3 or Practice 1, counted separately from 1. `text`: start of the text, on one line; empty for a
+    picture.
+    """
 
     name: str
     text: str
@@ -72,7 +76,7 @@ class ItemName:
 
 
 def store_items(session: Session, study: int, items: Sequence[Item]) -> None:
-    """Add the rows of the items and of their explanations."""
+    """Add the rows of the items and their explanations to the database."""
     for item in items:
         item.study = study
     session.add_all(items)
@@ -80,17 +84,17 @@ def store_items(session: Session, study: int, items: Sequence[Item]) -> None:
 
 
 def study_items(session: Session, study: int) -> Sequence[Item]:
-    """All items in their order, practice items too."""
+    """Return all items in order, including practice items."""
     return session.scalars(sa.select(Item).where(Item.study == study).order_by(Item.place)).all()
 
 
 def count_items(session: Session, study: int) -> int:
-    """The number of stored items, practice items too."""
+    """Return the number of stored items, including practice items."""
     return session.scalars(sa.select(sa.func.count()).where(Item.study == study)).one()
 
 
 def decode_map(explanation: ItemExplanation) -> ItemMap:
-    """The stored explanation. Errors: the bytes have changed."""
+    """Decode a stored explanation. Errors: the bytes have changed."""
     try:
         if hashlib.sha256(explanation.body).hexdigest() != explanation.digest:
             raise CorruptEntry("its digest does not match")
@@ -104,7 +108,7 @@ def decode_map(explanation: ItemExplanation) -> ItemMap:
 
 
 def item_input(item: Item) -> Input:
-    """The stored text or picture. Errors: the picture has changed."""
+    """Return the stored text or picture. Errors: the picture has changed."""
     if item.picture is None:
         return read_example(item.input)
     picture = Picture(np.asarray(Image.open(io.BytesIO(item.picture))))
@@ -114,32 +118,32 @@ def item_input(item: Item) -> Input:
 
 
 def item_prediction(item: Item) -> Prediction:
-    """The model's prediction when the study opened."""
+    """Return the model's prediction at the time when the study opened."""
     return unpack_prediction(item.prediction)
 
 
 def item_edit(item: Item) -> ItemEdit:
-    """The stored edit of an item of a study of edits. Errors: it has none."""
+    """Return the stored edit of an item in a study of edits. Errors: it has none."""
     if item.edit is None:
         raise ExegesisError(f"study: item {item.place} has no edit. Restore the database.")
     return ItemEdit.from_json(item.edit)
 
 
 def true_class(prediction: Prediction, label: str | None) -> int | None:
-    """The index of the true class; None if the data set does not name it as the model does."""
+    """Return the index of the true class, ignoring case; None unless exactly one class of the model has its name."""
     names = [name.casefold() for name in prediction.labels]
     return names.index(label.casefold()) if label is not None and names.count(label.casefold()) == 1 else None
 
 
 def encode_png(picture: Picture) -> bytes:
-    """The pixels and nothing else: no file name, no time, no author."""
+    """Encode only the pixels of a picture as PNG, without file name, time or author."""
     file = io.BytesIO()
     Image.fromarray(picture.pixels).save(file, "PNG")
     return file.getvalue()
 
 
 def item_names(study: int) -> dict[str, ItemName]:
-    """Names by the place in votes and files, which counts practice too."""
+    """Return item names by place. Places are those in votes and files, and include practice items."""
     with study_database().reading() as session:
         query = sa.select(Item).where(Item.study == study).options(defer(Item.picture)).order_by(Item.place)
         items = session.scalars(query).all()
@@ -152,7 +156,7 @@ def item_names(study: int) -> dict[str, ItemName]:
 
 
 def item_pictures(study: int) -> dict[str, Picture]:
-    """The pictures of a study by their items' places; empty for texts."""
+    """Return the pictures of a study by the places of their items; empty for texts."""
     with study_database().reading() as session:
         items = session.scalars(sa.select(Item).where(Item.study == study, Item.picture.is_not(None)))
         inputs = {str(item.place): item_input(item) for item in items}
@@ -160,14 +164,14 @@ def item_pictures(study: int) -> dict[str, Picture]:
 
 
 def text_start(example: Example) -> str:
-    """The first characters of a text, or of a pair of texts, on one line."""
+    """Return the first characters of a text, or of a pair of texts, on one line."""
     line = " ".join(" / ".join(example.texts).split())
     return line if len(line) <= MAX_CHARACTERS else f"{line[:MAX_CHARACTERS].rstrip()}{ELLIPSIS}"
 
 
 @dataclass(frozen=True)
 class SelectedItem:
-    """One item: its index in the data set, the input, the name of its label if known, the model's prediction."""
+    """An item that is not stored yet. `index`: its index in the data set. `label`: name of its label, if known."""
 
     index: int
     practice: bool
@@ -177,7 +181,7 @@ class SelectedItem:
 
 
 def take_snapshot(design: Design, report: Report = silent, cancel: CancelToken | None = None) -> list[Item]:
-    """Select, predict and explain the items of a checked design: rows in their order, not stored yet.
+    """Select, predict and explain the items of a checked design. Returns rows in order, which are not stored yet.
 
     Each item has one explanation for each of `Design.ballot_methods`. Errors: those of the engine.
     """
@@ -211,7 +215,7 @@ def take_snapshot(design: Design, report: Report = silent, cancel: CancelToken |
 
 
 def _check_truths(design: Design, items: Sequence[SelectedItem]) -> None:
-    """Refuse items whose correct class is not known to people who look at the model's classes."""
+    """Refuse items whose true class is unknown or is not a class of the model."""
     for item in items:
         if true_class(item.prediction, item.label) is None:
             raise UsageError(
@@ -222,7 +226,7 @@ def _check_truths(design: Design, items: Sequence[SelectedItem]) -> None:
 
 
 def _item_row(place: int, selected: SelectedItem, explanations: Sequence[Explanation], model: str) -> Item:
-    """A picture is stored as the model sees it, cropped and resized: its explanations refer to these patches."""
+    """Create the row of an item. A picture is stored as the model sees it, cropped and resized, as the patches are."""
     given = selected.input
     if isinstance(given, Picture):
         given = Picture(read_view(model).transform(given.pixels))
@@ -238,7 +242,10 @@ def _item_row(place: int, selected: SelectedItem, explanations: Sequence[Explana
 
 
 def _explanation_row(place: int, explanation: Explanation) -> ItemExplanation:
-    """`provenance`: the method and its parameters, the model, the check, the cost, the version of the product."""
+    """Create the row of an explanation.
+
+    `provenance` records the method, its parameters, the model, the check, the cost and the version of Exegesis.
+    """
     meta, arrays = pack(explanation)
     body = encode({name: meta.pop(name) for name in _VISIBLE}, arrays)
     del meta["prediction"]
@@ -251,9 +258,9 @@ def _explanation_row(place: int, explanation: Explanation) -> ItemExplanation:
 
 
 def select_items(design: Design, report: Report = silent, cancel: CancelToken | None = None) -> list[SelectedItem]:
-    """Practice items first. A checked design and an unchanged data set and model give the same items.
+    """Select the items, practice items first. The same design, data set and model always give the same items.
 
-    Errors: too few examples meet the conditions; those of the data set and the model.
+    `design` is checked. Errors: too few examples meet the conditions; those of the data set and the model.
     """
     source = load_source(design.kind, design.dataset, design.items.split)
     candidates = read_candidates(design, source)
@@ -274,9 +281,10 @@ def select_items(design: Design, report: Report = silent, cancel: CancelToken | 
 
 
 def read_candidates(design: Design, source: ExampleSource) -> Iterator[SourceExample]:
-    """The examples in the order in which they are considered, without predictions.
+    """Return the examples in the order in which they are considered.
 
-    `items.judged` is not applied: it needs the model, which runs when the study opens.
+    `items.judged` is not applied, because it needs predictions, which are computed when the study opens. Errors: an
+    unknown class, or an index beyond the data set.
     """
     items = design.items
     if items.how == "hand":
@@ -292,7 +300,7 @@ def read_candidates(design: Design, source: ExampleSource) -> Iterator[SourceExa
 
 
 def _shuffled_candidates(design: Design, source: ExampleSource) -> Iterator[SourceExample]:
-    """Examples whose label and length fit, in the order of the seed; the first of equal inputs."""
+    """Yield examples that pass the filter, in an order drawn by the seed. Duplicate inputs are skipped."""
     inputs, label = set[Input](), design.items.label
     wanted = source.labels.index(label) if design.items.how == "filter" and label is not None else None
     for index in np.random.default_rng(design.seed).permutation(source.count):
@@ -305,7 +313,10 @@ def _shuffled_candidates(design: Design, source: ExampleSource) -> Iterator[Sour
 
 
 def _passes_filter(design: Design, candidate: SourceExample, wanted: int | None) -> bool:
-    """Whether class and length fit. `wanted`: the index of the class; the label of a prompt is a token."""
+    """Whether an example has the wanted class and length.
+
+    `wanted`: index of the class, or None for any. The label itself is not compared: for a prompt, it is a token.
+    """
     items = design.items
     if wanted is not None and candidate.class_index != wanted:
         return False
@@ -318,7 +329,7 @@ def _passes_filter(design: Design, candidate: SourceExample, wanted: int | None)
 def _judge(
     design: Design, source: ExampleSource, pairs: list[tuple[SourceExample, Prediction]]
 ) -> list[tuple[SourceExample, Prediction]]:
-    """Keep the examples that the model gets right, or wrong, if the filter asks for that."""
+    """Keep only examples that the model classifies correctly, or incorrectly, if the filter says so."""
     judged = design.items.judged
     if design.items.how != "filter" or judged == "any":
         return pairs
@@ -346,10 +357,11 @@ def _to_items(pairs: Sequence[tuple[SourceExample, Prediction]], practice: bool)
 
 
 def add_placebos(by_item: Sequence[Sequence[Explanation]], design: Design) -> list[list[Explanation]]:
-    """The explanations of each item, one for each of `Design.ballot_methods`.
+    """Return the explanations of each item, one for each of `Design.ballot_methods`.
 
-    `by_item`: those of its real methods. `random`, as the placebo or as a method, is replaced by another item's
-    explanation, moved to this one. A study of a single item takes one of its own.
+    `by_item`: explanations of each item by the real methods. The method `random`, added as the placebo or listed in the
+    design, is replaced by an explanation of another item, moved to this one. In a study of a single item, its own
+    explanations are used.
     """
     real = [iter(explanations) for explanations in by_item]
     candidates = [
@@ -369,10 +381,10 @@ def add_placebos(by_item: Sequence[Sequence[Explanation]], design: Design) -> li
 def _placebo(
     candidates: Sequence[tuple[int, Explanation, bool]], own: Explanation, design: Design, place: int
 ) -> Explanation:
-    """A placebo: method, item and move are drawn by the seed and the place. Special tokens get 0.
+    """Create a placebo. Its source and the move are drawn by the seed and the place. Special tokens get 0.
 
-    `candidates`: the item of each explanation, and whether its scores differ; `own`: one of this item. The placebo has
-    no check and no cost of its own; its `extras` name the source of the scores.
+    `candidates`: place of the item, explanation, and whether its scores differ. `own`: an explanation of this item. The
+    placebo has no check and no cost; its `extras` name the source of its scores.
     """
     rng = np.random.default_rng([design.seed, place])
     others = [one for one in candidates if one[0] != place] or candidates
@@ -391,9 +403,9 @@ def _placebo(
 
 
 def _move_scores(source: Explanation, own: Explanation, rng: np.random.Generator) -> Float[np.ndarray, "feature"]:
-    """The other item's scores on this one's tokens or patches: shifted, perhaps mirrored, slightly changed.
+    """Move another item's scores to this item's tokens or patches: shifted, mirrored at random, and slightly changed.
 
-    Neighbors stay neighbors: a picture's map stays as smooth as its method makes it.
+    Neighbors stay neighbors, so that a picture's map stays as smooth as its method makes it.
     """
     values = source.scores[source.features]
     if own.grid is not None and source.grid == own.grid:

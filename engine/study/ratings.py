@@ -1,9 +1,9 @@
-"""Ratings of a study: TrueSkill over shuffled orders, intervals over annotators that can be compared, partial ranks.
+"""Ratings of methods: TrueSkill over shuffled orders, comparable intervals over annotators, and partial ranks.
 
-TrueSkill is vectorized: many orders of the same matches are rated at once. The results equal those of the `trueskill`
-package, whose message schedule `play` follows step by step (the tests compare the two). The package is not used because
-it rates one match of one order after the other: a study needs 200 orders and 1,000 resamples of all its votes. Here
-each message is an array over replicates, so all of them take the time of a few.
+TrueSkill is vectorized over orders of the same matches. `play` follows the message schedule of the `trueskill` package
+step by step and gives the same results (the tests compare the two). The package is not used because it rates one match
+of one order at a time, and a study needs 200 orders and 1,000 resamples of all its votes. Here each message is an array
+over all replicates, which takes about as long as a few replicates.
 """
 
 from __future__ import annotations
@@ -23,28 +23,32 @@ from engine.study.counted_votes import Ranking, rank_table, ranked_methods
 
 MAX_SWEEPS = 10
 MIN_CHANGE = 1e-4
-"""The package's own limits of the sweeps over the differences of one match."""
+"""The package's limits on the sweeps over the performance differences of one match."""
 NO_MATCH = -1
 TINY = float(np.finfo(float).tiny)
 
 ORDERS = 200
 RESAMPLES = 1000
 RANDOM_STUDIES = 200
-"""Studies of random votes, whose spread is the least standard error."""
+"""Number of studies of random votes. Their spread is the minimum standard error."""
 SMAT_WIDTH = 1.96
-"""Standard deviations on each side of SMaT's intervals."""
+"""Half-width of SMaT's intervals in standard deviations."""
 ERROR_RATE = 0.05
-"""Share of studies of equal methods in which the intervals of any two may not overlap."""
+"""Maximum share of studies of equal methods in which two intervals do not overlap."""
 
 Interval = tuple[int | float, int | float]
 """Low and high end."""
 Errors = Float[np.ndarray, "method method"]
-"""Standard errors: of a method's skill on the diagonal, of the difference of two skills elsewhere."""
+"""Standard errors of each method's skill (diagonal) and of the difference of two skills (off the diagonal)."""
 
 
 @dataclass(frozen=True)
 class SkillSetting:
-    """Prior skill `mu`, `sigma`; spread `beta` of one performance; drift `tau` of a skill before each match."""
+    """TrueSkill parameters.
+
+    `mu`, `sigma`: mean and standard deviation of the prior skill. `beta`: standard deviation of one performance. `tau`:
+    standard deviation of a skill's drift before each match. `draw_probability`: determines the margin of a tie.
+    """
 
     mu: float = 0.0
     sigma: float = 0.5
@@ -56,13 +60,13 @@ class SkillSetting:
 HEADLINE = SkillSetting()
 """Skills do not drift, so the order of the votes hardly matters."""
 SMAT = SkillSetting(tau=25 / 300)
-"""Fernandes et al. (2022), appendix B: the package's default drift; intervals widen with votes."""
+"""The setting of Fernandes et al. (2022), appendix B: the package's default drift. Intervals widen with more votes."""
 
 Replicas = Float[np.ndarray, "replicate method"]
 ByPlace = Float[np.ndarray, "place replicate"]
-"""Methods from the best rank to the worst; the replicates of one place are contiguous, which is fast."""
+"""Values from the best placed method to the worst. The replicates of one place are contiguous, which is fast."""
 Message = Float[np.ndarray, "2 replicate"]
-"""A precision, and the precision times the mean."""
+"""A Gaussian message: precision, and precision times mean."""
 
 
 def play(
@@ -71,11 +75,11 @@ def play(
     setting: SkillSetting = HEADLINE,
     taus: Float[np.ndarray, "replicate"] | None = None,
 ) -> Iterator[tuple[Replicas, Replicas]]:
-    """Yield mean and variance of each skill before the first match and after each step, in reused arrays.
+    """Yield the mean and variance of each skill before the first match and after each step. The arrays are reused.
 
-    `ranks`: 1 is best, equal ranks are ties; only their order matters. `orders`: the matches of each replicate in the
-    order in which they are played: row numbers of `ranks`, or `NO_MATCH`. `taus`: one drift per replicate, in place of
-    the setting's. Source: Herbrich, Minka and Graepel (2007), TrueSkill, sections 2 and 3.
+    `ranks`: 1 is best, equal ranks are ties; only the order matters. `orders`: matches of each replicate in the order
+    of play, as rows of `ranks` or `NO_MATCH`. `taus`: one drift per replicate, which replaces the setting's `tau`.
+    Source: Herbrich, Minka and Graepel (2007), TrueSkill, sections 2 and 3.
     """
     drift = np.full(len(orders), setting.tau) if taus is None else taus
     lines = np.argsort(ranks, axis=1, kind="stable")
@@ -97,7 +101,7 @@ def play(
 def _play_match(
     skill: ByPlace, spread: ByPlace, ties: Bool[np.ndarray, "pair replicate"], setting: SkillSetting
 ) -> tuple[ByPlace, ByPlace]:
-    """Skills and their variances after one match in each replicate."""
+    """Return skills and their variances after one match in each replicate."""
     match = _MatchMessages(skill, spread + setting.beta**2, np.ascontiguousarray(ties), setting)
     match.run()
     precision, shift = match.performance_messages()
@@ -107,7 +111,7 @@ def _play_match(
 
 
 class _MatchMessages:
-    """Messages between neighbors in the ranking of one match."""
+    """Messages between neighbors in the ranking of one match, for all replicates."""
 
     def __init__(self, mean: ByPlace, variance: ByPlace, ties: Bool[np.ndarray, "pair replicate"], s: SkillSetting):
         self.own = np.stack([1 / variance, mean / variance], axis=1)
@@ -120,7 +124,7 @@ class _MatchMessages:
         self.change = np.zeros((2, ties.shape[1]))
 
     def run(self) -> None:
-        """Sweep back and forth until nothing moves, then send the last messages to both ends."""
+        """Sweep back and forth until no message changes, then send the last messages to both ends."""
         last = len(self.draws) - 1
         for _ in range(MAX_SWEEPS):
             self.change[:] = 0
@@ -134,7 +138,7 @@ class _MatchMessages:
         self._send_right(last)
 
     def performance_messages(self) -> tuple[ByPlace, ByPlace]:
-        """The sum of all messages to each performance: precision, and precision times mean."""
+        """Return the sum of all messages to each performance, as precision and as precision times mean."""
         total = np.zeros_like(self.own)
         total[:-1] += self.left
         total[1:] += self.right
@@ -151,7 +155,7 @@ class _MatchMessages:
             self._send_left(pair)
 
     def _better(self, pair: int) -> Message:
-        """Performance of the better placed of a pair, without this pair's own message."""
+        """Return the performance of the better placed method of a pair, without the message from this pair."""
         return self.own[pair] + self.right[pair - 1] if pair else self.own[0]
 
     def _worse(self, pair: int) -> Message:
@@ -159,7 +163,7 @@ class _MatchMessages:
         return own + self.left[pair + 1] if pair + 1 < len(self.draws) else own
 
     def _truncate(self, pair: int) -> None:
-        """Truncate the difference to the outcome, a win or a draw, and record how much that changed."""
+        """Truncate the performance difference to the outcome (win or draw), and record the change of the message."""
         better, worse = self._better(pair), self._worse(pair)
         precision = better[0] * worse[0] / (better[0] + worse[0])
         mean = better[1] / better[0] - worse[1] / worse[0]
@@ -173,20 +177,20 @@ class _MatchMessages:
         self._put(self.cut, pair, new)
 
     def _send_right(self, pair: int) -> None:
-        """worse = better - difference"""
+        """Send a message from a pair to its worse placed method: worse = better - difference."""
         self._put(self.right, pair, _sum(self._better(pair), self.cut[pair], -1))
 
     def _send_left(self, pair: int) -> None:
-        """better = worse + difference"""
+        """Send a message from a pair to its better placed method: better = worse + difference."""
         self._put(self.left, pair, _sum(self._worse(pair), self.cut[pair], +1))
 
     def _put(self, messages: np.ndarray, pair: int, new: Message) -> None:
-        """Store the messages of replicates that still move: the package stops there too."""
+        """Store the messages of replicates that have not converged. The package stops at the same point."""
         np.copyto(messages[pair], new, where=True if self.all_move else self.moving)
 
 
 def _sum(one: Message, other: Message, sign: int) -> Message:
-    """Message of `one + sign * other`."""
+    """Return the message of `one + sign * other`."""
     total = np.empty_like(one)
     total[0] = one[0] * other[0]
     total[1] = other[0] * one[1] + sign * one[0] * other[1]
@@ -197,9 +201,9 @@ def _sum(one: Message, other: Message, sign: int) -> Message:
 def _moments(
     t: Float[np.ndarray, "replicate"], margin: Float[np.ndarray, "replicate"], draws: Int[np.ndarray, "draw"]
 ) -> tuple[Float[np.ndarray, "replicate"], Float[np.ndarray, "replicate"]]:
-    """Additive and multiplicative correction of a truncated Gaussian (Herbrich et al., 2007, figure 2).
+    """Return the additive and multiplicative correction of a truncated Gaussian (Herbrich et al., 2007, figure 2).
 
-    `draws`: the replicates in which the match of the two is a draw.
+    `draws`: replicates in which the pair is tied.
     """
     beyond = t - margin
     v = _hazard(beyond)
@@ -219,7 +223,7 @@ def _draw_moments(t: np.ndarray, margin: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def _hazard(x: np.ndarray) -> np.ndarray:
-    """Density over mass of a standard normal below `x`, precise at both ends."""
+    """Return the density at `x` over the mass below `x` of a standard normal, precise in both tails."""
     return np.sqrt(2 / np.pi) / np.asarray(erfcx(x * -np.sqrt(0.5)))
 
 
@@ -229,7 +233,7 @@ def _density(x: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Rating:
-    """A method's skill with its interval, and the first and last rank that it may have in the partial order.
+    """Skill of a method with its interval, and its possible ranks in the partial order, from `rank` to `last`.
 
     `spread`: standard deviation of the skill over orders of the same votes; 0 if the order does not matter.
     """
@@ -244,7 +248,7 @@ class Rating:
 
 @dataclass(frozen=True)
 class StudyRatings:
-    """The headline ratings, SMaT's ratings, and each method's skill after 0, 1, 2, ... votes in time order."""
+    """Headline ratings, ratings in SMaT's setting, and skills after 0, 1, 2, ... votes in the order of time."""
 
     ratings: tuple[Rating, ...]
     smat: tuple[Rating, ...]
@@ -258,12 +262,12 @@ def rate_methods(
     resamples: int = RESAMPLES,
     report: Report = silent,
 ) -> StudyRatings:
-    """Rate all methods in one pass: many orders of the votes take the time of one.
+    """Rate all methods. All orders of the votes are played in one pass.
 
-    Headline: TrueSkill with tau = 0, the mean over shuffled orders of all votes, and a bootstrap over annotators, whose
-    votes come and go together; with fewer than two annotators the votes are resampled. The intervals are those of
-    `comparable_intervals`. A few people may agree by luck, so no standard error is smaller than that of votes whose
-    ranks are dealt to the methods at random.
+    The headline skill is TrueSkill's with tau = 0, averaged over shuffled orders of all votes. Standard errors are from
+    a bootstrap over annotators, each with all votes; with one annotator, single votes are resampled. The intervals are
+    those of `comparable_intervals`. A few people may agree by luck, so no standard error is smaller than that of votes
+    whose ranks are randomly permuted among the methods. Errors: fewer than two methods.
     """
     methods = ranked_methods(rankings)
     if len(methods) < 2:
@@ -273,7 +277,7 @@ def rate_methods(
     in_time = np.argsort([ranking.at for ranking in rankings], kind="stable")[None]
     shuffled = np.stack([rng.permutation(votes) for _ in range(orders)])
     resampled = _resample(groups, resamples, rng)
-    # The votes of the random studies follow the real ones, study by study: each vote's own ranks, dealt anew.
+    # The votes of the random studies follow the real ones, study by study: each is a vote with permuted ranks.
     random_ranks = rng.permuted(np.tile(ranks, (RANDOM_STUDIES, 1)), axis=1)
     random_orders = votes * np.arange(1, RANDOM_STUDIES + 1)[:, None] + np.arange(votes)
     (skills, bootstrap, random, _, (smat,)), variances, course = _play_plans(
@@ -293,11 +297,13 @@ def rate_methods(
 
 
 def comparable_intervals(skills: Float[np.ndarray, "method"], errors: Errors, pieces: int) -> list[Interval]:
-    """Intervals of at least 95% each, of which at most 5% of studies of equal methods have two that do not overlap.
+    """Return intervals with at least 95% coverage that can be compared with each other.
 
-    Plain 95% intervals do not promise the second: skills are relative to each other, and a study compares many pairs.
-    So all are stretched by one factor, the least for which two that do not overlap differ by more than Student's t
-    allows at 5% divided by the number of pairs (Bonferroni), with `pieces` of evidence less one degrees of freedom.
+    If all methods are equal, two intervals fail to overlap in at most 5% of studies. Plain 95% intervals do not ensure
+    this, because skills are relative to each other and a study compares many pairs. So all intervals are stretched by
+    the smallest common factor for which methods with disjoint intervals differ significantly by Student's t, at a level
+    of 5% divided by the number of pairs (Bonferroni) and with `pieces` - 1 degrees of freedom. `pieces`: number of
+    independent units, people or votes.
     """
     single, paired = student_quantile(pieces, 1), student_quantile(pieces, len(skills) * (len(skills) - 1) // 2)
     own = np.diag(errors)
@@ -308,12 +314,12 @@ def comparable_intervals(skills: Float[np.ndarray, "method"], errors: Errors, pi
 
 
 def student_quantile(pieces: int, comparisons: int) -> float:
-    """Two-sided 5% quantile of Student's t for that many simultaneous comparisons (Bonferroni)."""
+    """Return the two-sided 5% quantile of Student's t for `comparisons` simultaneous comparisons (Bonferroni)."""
     return float(t.ppf(1 - ERROR_RATE / (2 * comparisons), max(pieces - 1, 1)))
 
 
 def standard_errors(replicates: Float[np.ndarray, "resample method"]) -> Errors:
-    """Standard errors as the spread over resamples."""
+    """Return standard errors as standard deviations over resamples."""
     gaps = replicates[:, :, None] - replicates[:, None, :]
     errors = gaps.std(axis=0)
     np.fill_diagonal(errors, replicates.std(axis=0))
@@ -326,7 +332,7 @@ def strictly_better(first: Interval, second: Interval) -> bool:
 
 
 def partial_ranks(intervals: Sequence[Interval]) -> tuple[int, ...]:
-    """1 + the number of strictly better methods: a method is not significantly different from the best of its rank.
+    """Return each method's rank, 1 + the number of strictly better methods.
 
     Source: Fernandes et al. (2022), table 4 and appendix B: a partial order of 95% intervals.
     """
@@ -334,12 +340,12 @@ def partial_ranks(intervals: Sequence[Interval]) -> tuple[int, ...]:
 
 
 def last_ranks(intervals: Sequence[Interval]) -> tuple[int, ...]:
-    """The last rank that each may have: all but the strictly worse methods. SMaT prints both ends, `3-4`."""
+    """Return each method's last possible rank, before all strictly worse ones. SMaT prints both ends, as in `3-4`."""
     return tuple(len(intervals) - sum(strictly_better(own, other) for other in intervals) for own in intervals)
 
 
 def count_differences(intervals: Sequence[Interval]) -> int:
-    """The number of pairs that are significantly different."""
+    """Return the number of pairs whose intervals do not overlap."""
     return sum(strictly_better(first, second) for first in intervals for second in intervals)
 
 
@@ -354,9 +360,9 @@ def _to_ratings(
 def _play_plans(
     ranks: Int[np.ndarray, "match method"], plans: Sequence[np.ndarray], report: Report
 ) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-    """Skills of each plan, the variances of all, and the course of the last plan but one.
+    """Return the skills of each plan, the variances of all replicates, and the course of the second to last plan.
 
-    A plan is an array of orders. The last plan has SMaT's drift, all others have none.
+    A plan is an array of orders. The last plan has SMaT's drift; the others have none.
     """
     longest = max(plan.shape[1] for plan in plans)
     orders = np.concatenate([np.pad(p, ((0, 0), (0, longest - p.shape[1])), constant_values=NO_MATCH) for p in plans])
@@ -374,7 +380,7 @@ def _play_plans(
 def _resample(
     groups: Sequence[np.ndarray], resamples: int, rng: np.random.Generator
 ) -> Int[np.ndarray, "resample step"]:
-    """Votes of groups drawn with replacement, in a shuffled order."""
+    """Draw groups with replacement and return their votes in a shuffled order, padded with `NO_MATCH`."""
     samples = [
         rng.permutation(np.concatenate([groups[i] for i in rng.integers(len(groups), size=len(groups))]))
         for _ in range(resamples)
@@ -386,7 +392,7 @@ def _resample(
 
 
 def _resampled_groups(rankings: Sequence[Ranking]) -> list[np.ndarray]:
-    """What is resampled as one: the votes of a person, or each vote if there is one person."""
+    """Return the units of the bootstrap: the votes of each person, or single votes if there is only one person."""
     people = sorted({ranking.annotator for ranking in rankings})
     if len(people) < 2:
         return [np.array([i]) for i in range(len(rankings))]

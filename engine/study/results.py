@@ -1,7 +1,7 @@
-"""Results of a study so far, and studies as tables and JSON: items, votes, ballot orders and ratings.
+"""Current results of a study, and their export as tables and JSON: items, votes, ballot orders and ratings.
 
-Results are computed when the votes change and cached, in the background for pages that follow a study. People are
-pseudonyms: no code, no address and no join link is exported.
+Results are cached and computed again when the votes change, in the background for pages that follow a study. People
+appear under pseudonyms: no code, address or join link is exported.
 """
 
 from __future__ import annotations
@@ -50,30 +50,31 @@ from engine.study.summary import RankingSummary, summarize_rankings
 from engine.substitution import edited
 
 MAX_CACHED = 16
-"""Number of studies whose results stay in memory."""
+"""Maximum number of studies whose results stay in memory."""
 FOREGROUND_ANSWERS = 300
-"""Up to this number of answers, a page waits for the results: about a second."""
+"""Up to this number of answers, a page waits for the results, which takes about a second."""
 SAMPLE = 200
-"""Number of rankings behind the first ratings of a page, which take about half a second."""
+"""Number of rankings in the first ratings that a page shows, which take about half a second."""
 PAUSE_SECONDS = 1.0
-"""Time before results are computed in the background, in which a page is drawn undisturbed."""
+"""Delay of background computations, so that the page is drawn first."""
 
 ExportRow = dict[str, Any]
 VotesVersion = tuple[int, int]
-"""The number of answers ever received, and how many of them are superseded: both only grow."""
+"""Number of answers ever received, and number of superseded ones. Both only grow."""
 SAMPLED = (-1, 0)
-"""Version of results with ratings of a sample, which a page shows first."""
+"""Version of results that rate only a sample, which a page shows first."""
 
 _log = logging.getLogger("exegesis.study")
 
 
 @dataclass(frozen=True)
 class Results:
-    """`votes`: those that count, without practice and exclusions; `cannot_tell` of them neither rank nor guess.
+    """The results of a study.
 
-    `answers` and `annotators` count before the exclusions. `summary` and `forward` (that of guesses) are None while
-    there is nothing to summarize. `sample`: the number of rankings in `summary`, which were drawn at random and are
-    replaced by all of them later; None if the summary is complete.
+    `votes`: the votes that count, without practice and excluded ones; `cannot_tell` of them neither rank nor guess.
+    `answers` and `annotators`: numbers before the exclusions. `summary` (rankings) and `forward` (guesses) are None if
+    there is nothing to summarize. `sample`: number of rankings in `summary` if it covers only a random sample for now;
+    None if it is complete.
     """
 
     study: StudyRecord
@@ -88,9 +89,9 @@ class Results:
 
 
 def results(study: int, report: Report = silent) -> Results:
-    """The current results; the same object again while neither the votes nor the study change.
+    """Return the current results, cached until the votes or the study change.
 
-    Once the study is over, its exclusions are written to its log. Errors: there is no such study.
+    Once the study is over, its exclusions are written to its log. Errors: the study does not exist.
     """
     record = find(study)
     current = _cached_or_computed(record, votes_version(study), report)
@@ -100,7 +101,7 @@ def results(study: int, report: Report = silent) -> Results:
 
 
 def votes_version(study: int) -> VotesVersion:
-    """The version of the votes. Cheap: a page polls it and reads `results` after a change."""
+    """Return the version of the votes. It is cheap: pages poll it and read `results` after a change."""
     with study_database().reading() as session:
         query = sa.select(sa.func.count(), sa.func.count(Vote.superseded_by)).where(Vote.study == study)
         answers, superseded = session.execute(query).one()
@@ -108,18 +109,18 @@ def votes_version(study: int) -> VotesVersion:
 
 
 def cached_results(study: int) -> tuple[VotesVersion, Results] | None:
-    """The results computed last, with their version, which may be older than that of the votes."""
+    """Return the last computed results and their version, which may be outdated; None if there are none."""
     with _guard:
         return _cache.get((study_database().address, study))
 
 
 def placebo_name(design: Design) -> str | None:
-    """The name of the placebo in the results."""
+    """Return the name of the placebo in the results, or None without a placebo."""
     return method_names(design)[-1] if design.placebo else None
 
 
 def _compute(record: StudyRecord, sample: int | None = None, report: Report = silent) -> Results:
-    """Compute the results. `sample`: rate at most so many rankings, drawn by the seed of the study."""
+    """Compute the results. `sample`: maximum number of rankings to rate, drawn by the study's seed; None: all."""
     design, answers = record.design, counted_votes(record.id)
     votes, excluded = apply_rules(design.exclusion, answers)
     rankings, placebo = to_rankings(votes), placebo_name(design)
@@ -145,9 +146,9 @@ def _compute(record: StudyRecord, sample: int | None = None, report: Report = si
 
 
 def sample_rankings(rankings: Sequence[Ranking], most: int, seed: int) -> list[Ranking]:
-    """At most so many first rankings in their order: all of a person, of as many random people as fit.
+    """Draw at most `most` first rankings, person by person, and return them in their original order.
 
-    The last person drawn may be cut. The votes of a person stay together because intervals are over people.
+    The votes of a person stay together because intervals are over people; only those of the last person may be cut.
     """
     first = first_rankings(rankings)
     people = sorted({ranking.annotator for ranking in first})
@@ -157,7 +158,7 @@ def sample_rankings(rankings: Sequence[Ranking], most: int, seed: int) -> list[R
 
 
 def _cached_or_computed(record: StudyRecord, version: VotesVersion, report: Report) -> Results:
-    """The cached results if nothing changed; simultaneous callers wait for one computation."""
+    """Return the cached results, or compute them after a change. Simultaneous callers share one computation."""
     key = (study_database().address, record.id)
     with _guard:
         lock = _locks.setdefault(key, threading.Lock())
@@ -176,27 +177,27 @@ def _cached_or_computed(record: StudyRecord, version: VotesVersion, report: Repo
 
 
 def latest_results(study: int) -> Results:
-    """The newest available results, while newer ones are computed in the background.
+    """Return the newest available results. Newer ones are computed in the background.
 
-    Many votes that were never rated come with the ratings of a sample first. Errors: there is no such study.
+    If many votes have never been rated, the first ratings are those of a sample. Errors: the study does not exist.
     """
     older = _older_results(study)
     return results(study) if older is None else replace(older[1], study=find(study))
 
 
 def latest_version(study: int) -> VotesVersion:
-    """The version of `latest_results`; a page of another version must be drawn again. Cheap."""
+    """Return the version of `latest_results`. A page that shows another version must be redrawn."""
     older = _older_results(study)
     return votes_version(study) if older is None else older[0]
 
 
 def rating_progress(study: int) -> float:
-    """The share of the computation in the background that is done, from 0 to 1."""
+    """Return the progress of the background computation, from 0 to 1."""
     return _progress.get(study, 0.0)
 
 
 def _older_results(study: int) -> tuple[VotesVersion, Results] | None:
-    """Outdated results to use for now, after starting the computation of newer ones; None if there is no need."""
+    """Start computing newer results and return outdated ones to show meanwhile; None if there is no need."""
     cached, version, record = cached_results(study), votes_version(study), find(study)
     if version[0] <= FOREGROUND_ANSWERS or (cached is not None and cached[0] == version):
         return None
@@ -213,7 +214,7 @@ def _older_results(study: int) -> tuple[VotesVersion, Results] | None:
 
 
 def _cache_first(first: Results) -> tuple[VotesVersion, Results]:
-    """Cache the results of a sample unless some of the same design are there; returns those that are cached."""
+    """Cache the results of a sample unless results of the same design are cached. Returns the cached results."""
     key = (study_database().address, first.study.id)
     with _guard:
         cached = _cache.get(key)
@@ -223,11 +224,11 @@ def _cache_first(first: Results) -> tuple[VotesVersion, Results]:
 
 
 def _compute_in_background(study: int) -> None:
-    """Run in one thread per study; a pause of the same length follows, which leaves the machine to the voters."""
+    """Compute results, in one thread per study. A pause of the same length follows, to leave the machine to voters."""
     start = time.monotonic()
     try:
         results(study, partial(_note_progress, study))
-    except ExegesisError as error:  # deleted, or no database: the page itself reports it
+    except ExegesisError as error:  # the study was deleted or the database fails; the page reports it
         _log.info("results of study %d: %s", study, error)
     finally:
         end = time.monotonic()
@@ -251,24 +252,24 @@ def _reset_after_fork() -> None:
 _guard = threading.Lock()
 _locks: dict[tuple[sa.URL, int], threading.Lock] = {}
 _cache: dict[tuple[sa.URL, int], tuple[VotesVersion, Results]] = {}
-"""In the order of use, the last one last."""
+"""In order of use, the most recent last."""
 _rest_until: dict[int, float] = {}
-"""Earliest start of the next background computation, by study; infinity: one is running."""
+"""Earliest start of the next background computation, by study; infinity: one is scheduled or running."""
 _progress: dict[int, float] = {}
 os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def export_rows(study: int, table: str) -> list[ExportRow]:
-    """The rows of one of `EXPORT_TABLES`. Errors: an unknown table or study."""
+    """Return the rows of one of `EXPORT_TABLES`. Errors: an unknown table or study."""
     if table not in EXPORT_TABLES:
         raise unknown("table", table, EXPORT_TABLES)
     return EXPORT_TABLES[table](find(study))
 
 
 def vote_rows(votes: Sequence[Ranking | CountedVote], methods: Sequence[str]) -> list[ExportRow]:
-    """A row per vote: the columns of the vote, and the rank of each method; no ranks: cannot tell.
+    """Return a row per vote: `VOTE_COLUMNS` and the rank of each method. Ranks are None for "cannot tell".
 
-    Errors: a method has the name of a column that every table of votes has.
+    Errors: a method has the name of another column.
     """
     if taken := [name for name in methods if name in (*VOTE_COLUMNS, RANKS_COLUMN, LEFT_OUT_COLUMN)]:
         raise UsageError(f"methods: {taken[0]!r} is the name of another column. Rename the method.")
@@ -280,7 +281,7 @@ def _vote_row(vote: Ranking | CountedVote) -> ExportRow:
 
 
 def rating_rows(ratings: Sequence[Rating]) -> list[ExportRow]:
-    """A row per method: skill, interval, first and last rank, spread over orders of the votes."""
+    """Return a row per method: skill, interval, first and last rank, and spread over orders of the votes."""
     return [
         {
             "method": rating.method,
@@ -375,9 +376,10 @@ def _item_rows(study: StudyRecord) -> list[ExportRow]:
 
 
 def _item_row(item: Item) -> ExportRow:
-    """`picture`: SHA-256 of its size and pixels; the study file contains the picture itself.
+    """Return the export row of an item.
 
-    `target`, `contrast`: of a prompt, the next token that is explained, and the one that it is compared with.
+    `picture`: SHA-256 of its size and pixels; only the study file contains the picture itself. `target`, `contrast`:
+    for a prompt, the explained next token and the token that it is compared with.
     """
     prediction = item_prediction(item)
     text = read_example(item.input) if item.picture is None else Example("")
@@ -407,7 +409,7 @@ def _item_row(item: Item) -> ExportRow:
 
 
 def _study_vote_rows(study: StudyRecord) -> list[ExportRow]:
-    """All answers except practice and undone ones, with the first rule that excludes each."""
+    """Return a row per answer, without practice and undone ones, with the first rule that excludes it, if any."""
     votes = counted_votes(study.id)
     rules = _rules_by_vote(apply_rules(study.design.exclusion, votes)[1])
     if study.design.guessing:
@@ -427,7 +429,7 @@ def _study_vote_rows(study: StudyRecord) -> list[ExportRow]:
 
 
 def _guess_columns(vote: CountedVote, prediction: Prediction, answer: int) -> ExportRow:
-    """`answer`: the right class."""
+    """Return the columns of a guess. `answer`: index of the right class."""
     guess = vote.guess or {"label": None, "sure": None}
     return {
         "shown": vote.order[0] if vote.order else WITHOUT,
@@ -440,7 +442,7 @@ def _guess_columns(vote: CountedVote, prediction: Prediction, answer: int) -> Ex
 
 
 def _rules_by_vote(exclusions: Sequence[Exclusion]) -> dict[tuple[Any, ...], str]:
-    """The first rule by annotator, item and repeat, or by annotator alone."""
+    """Return the first rule for each excluded vote (annotator, item, repeat) or person (annotator, None, None)."""
     rules: dict[tuple[Any, ...], str] = {}
     for exclusion in exclusions:
         rules.setdefault((exclusion.annotator, exclusion.item, exclusion.repeat), exclusion.rule)
@@ -448,7 +450,7 @@ def _rules_by_vote(exclusions: Sequence[Exclusion]) -> dict[tuple[Any, ...], str
 
 
 def _order_rows(study: StudyRecord) -> list[ExportRow]:
-    """All issued ballots, unanswered ones and practice too: the methods from place A on."""
+    """Return a row per issued ballot, including unanswered and practice ones, with its methods from place A on."""
     names = method_names(study.design)
     query = sa.select(IssuedBallot, Annotator.pseudonym, Item.place, Item.practice)
     query = query.join(Annotator, Annotator.id == IssuedBallot.annotator).join(Item, Item.id == IssuedBallot.item)

@@ -1,4 +1,4 @@
-"""Simulated studies of people with known preferences or skills, to measure coverage and false differences."""
+"""Simulate studies with known preferences or skills, to measure interval coverage and false differences."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from engine.study.guesses import summarize_guesses
 from engine.study.ratings import Interval, count_differences, rate_methods
 
 NEUTRAL_SURENESS = 3.0
-"""Mean sureness, before right answers and explanations shift it."""
+"""Mean sureness, without the effects of right answers and explanations."""
 
 
 @dataclass(frozen=True)
 class RankingSimulation:
-    """Thurstone's model of rankings: a normal draw for each method, around a person's own strengths.
+    """Thurstone's model of rankings: each method gets a normal draw around its strength for the person.
 
-    `strength`: by method, in standard deviations of one draw. `taste`: standard deviation of a person's own strengths
-    around these. `ties`: two draws closer than that are a tie.
+    `strength`: by method, in standard deviations of one draw. `taste`: standard deviation of a person's strengths
+    around these. `ties`: two neighboring draws closer than this are tied.
     """
 
     strength: Mapping[str, float]
@@ -37,7 +37,7 @@ class RankingSimulation:
 
 
 def simulate_rankings(simulation: RankingSimulation) -> list[Ranking]:
-    """One vote of each annotator on each item."""
+    """Simulate one vote per annotator and item."""
     if len(simulation.strength) < 2:
         raise not_allowed("strength", "a number for each of at least two methods", dict(simulation.strength))
     _check_sizes(simulation)
@@ -62,9 +62,9 @@ def simulate_rankings(simulation: RankingSimulation) -> list[Ranking]:
 def false_difference_rate(
     simulation: RankingSimulation, studies: int, orders: int = 20, resamples: int = 300, report: Report = silent
 ) -> float:
-    """Share of simulated studies that find any difference between methods. Intended for equal strengths.
+    """Return the share of simulated studies that find any difference between methods. Intended for equal strengths.
 
-    Fewer orders and resamples than in a real study: more of them hardly change the intervals.
+    `orders` and `resamples` are fewer than in a real study, since more of them hardly change the intervals.
     """
     different = 0
     for study in range(studies):
@@ -77,11 +77,11 @@ def false_difference_rate(
 
 @dataclass(frozen=True)
 class GuessSimulation:
-    """A probit model of the guesses of different people.
+    """A probit model of guesses, in which people differ in skill.
 
     `accuracy`: mean share of guesses that match the prediction, by condition, above 0 and below 1. `taste`: standard
-    deviation of a person's own probits around these; half of the variance is common to all conditions. `air`: shift of
-    the sureness, by condition. `unsure`: share of "cannot tell".
+    deviation of a person's probits around these; half of the variance is common to all conditions. `air`: shift of the
+    sureness, by condition. `unsure`: share of "cannot tell".
     """
 
     accuracy: Mapping[str, float]
@@ -94,13 +94,13 @@ class GuessSimulation:
 
 
 def simulate_guesses(simulation: GuessSimulation) -> list[GuessAnswer]:
-    """One answer of each annotator to each item; conditions alternate from a random start."""
+    """Simulate one answer per annotator and item. Each person's conditions alternate, from a random start."""
     _check_sizes(simulation)
     if not simulation.accuracy or not all(0 < share < 1 for share in simulation.accuracy.values()):
         raise not_allowed("accuracy", "a number between 0 and 1 for each condition", dict(simulation.accuracy))
     rng = np.random.default_rng(simulation.seed)
     conditions = tuple(simulation.accuracy)
-    # The mean over people of how often a person is right is `accuracy`.
+    # The factor makes `accuracy` the mean accuracy over people.
     general = ndtri(np.array(list(simulation.accuracy.values()))) * np.sqrt(1 + simulation.taste**2)
     answers = []
     for person in range(simulation.annotators):
@@ -117,8 +117,10 @@ def simulate_guesses(simulation: GuessSimulation) -> list[GuessAnswer]:
 
 @dataclass(frozen=True)
 class IntervalCoverage:
-    """`alone`: share of the intervals of accuracies that contain the truth. `together`: share of studies in which all
-    intervals of differences do. Both promise 95%.
+    """Measured coverage of intervals. The nominal coverage of both is 95%.
+
+    `alone`: share of accuracy intervals that contain the truth. `together`: share of studies in which all intervals of
+    differences contain it.
     """
 
     alone: float
@@ -126,7 +128,7 @@ class IntervalCoverage:
 
 
 def measure_coverage(simulation: GuessSimulation, studies: int, report: Report = silent) -> IntervalCoverage:
-    """Coverage over studies that differ in their seed only."""
+    """Measure coverage over simulated studies that differ only in their seed."""
     accuracy, alone, together = simulation.accuracy, [], []
     for study in range(studies):
         report(study, studies, "simulated studies")

@@ -26,7 +26,7 @@ _COPY = "Copy of "
 
 @dataclass(frozen=True)
 class StudyRecord:
-    """A study at the time of reading. `token`: that of its join link. Times: seconds since 1970 (UTC)."""
+    """The state of a study when it was read. `token`: token of its join link. Times: seconds since 1970 (UTC)."""
 
     id: int
     token: str
@@ -38,21 +38,21 @@ class StudyRecord:
 
     @property
     def takes_votes(self) -> bool:
-        """Whether it is open and its time is not over by this machine's clock."""
+        """Whether the study is open and has not reached its end by this machine's clock."""
         return self.state == OPEN and not is_over(self.design.closes_at)
 
 
 def is_over(closes_at: int | float | None) -> bool:
-    """Whether that time has passed by this machine's clock."""
+    """Whether the time has passed by this machine's clock; False without a time."""
     return closes_at is not None and closes_at <= time.time()
 
 
 def was_over(session: Session, closes_at: int | float | None) -> bool:
-    """Whether that time has passed by this machine's clock, or had passed before the clock was set back.
+    """Whether the time has passed by this machine's clock, or had passed before the clock was set back.
 
-    It cannot be earlier than the newest time in the database: that of any event, and of votes of open studies. (Votes
-    of other studies may come from a file, with the times of another machine.) A clock that ran ahead while votes came
-    therefore ends the studies whose end it passed, as if they had been read at that time.
+    The present is never earlier than the newest time in the database, over all events and the votes of open studies.
+    (Votes of other studies may come from a file, with the times of another machine.) If the clock runs ahead while
+    votes arrive, it therefore ends every study whose end it passes, as if the study had been read at that time.
     """
     return closes_at is not None and (is_over(closes_at) or closes_at <= _newest_time(session))
 
@@ -64,13 +64,13 @@ def _newest_time(session: Session) -> float:
 
 
 def create(design: Design) -> StudyRecord:
-    """Create a draft. Errors: those of `check_design`, and a method that the model does not have."""
+    """Create a draft. Errors: those of `check_design`, or a method is not available for the model."""
     with study_database().writing() as session:
         return _create(session, _check(design), {})
 
 
 def duplicate(study: int) -> StudyRecord:
-    """Create a draft of the same design with its own link, without participants and without an end in the past."""
+    """Create a draft with the same design and a new link. Participants and an end in the past are not copied."""
     with study_database().writing() as session:
         design = Design.from_json(_row(session, study).design)
         closes_at = None if is_over(design.closes_at) else design.closes_at
@@ -80,7 +80,7 @@ def duplicate(study: int) -> StudyRecord:
 
 
 def change(study: int, design: Design) -> StudyRecord:
-    """Replace the design of a draft. Errors: those of `create`; it is no draft, or was imported with explanations."""
+    """Replace the design of a draft. Errors: those of `create`; not a draft, or imported with its explanations."""
     with study_database().writing() as session:
         row = _row_in_state(session, study, DRAFT, "be changed")
         if count_items(session, study):
@@ -94,7 +94,7 @@ def change(study: int, design: Design) -> StudyRecord:
 
 
 def find(study: int) -> StudyRecord:
-    """The study with that number. Errors: there is none."""
+    """Return the study with this number. Errors: it does not exist."""
     records = _read_studies(sa.select(Study).where(Study.id == study))
     if not records:
         raise _no_study(study)
@@ -102,18 +102,18 @@ def find(study: int) -> StudyRecord:
 
 
 def find_by_token(token: str) -> StudyRecord | None:
-    """The study with that join link."""
+    """Return the study with this token in its join link, or None."""
     records = _read_studies(sa.select(Study).where(Study.token == token)) if is_token(token) else []
     return records[0] if records else None
 
 
 def list_studies() -> list[StudyRecord]:
-    """All studies, the newest first, archived ones too."""
+    """Return all studies, including archived ones, the newest first."""
     return _read_studies(sa.select(Study).order_by(Study.id.desc()))
 
 
 def _read_studies(query: sa.Select[Study]) -> list[StudyRecord]:
-    """Read studies; open ones whose time is over are closed."""
+    """Read studies, and close those that are open past their end."""
     with study_database().reading() as session:
         rows = [
             (row, row.state == OPEN and was_over(session, row.design.get("closes_at")))
@@ -123,9 +123,9 @@ def _read_studies(query: sa.Select[Study]) -> list[StudyRecord]:
 
 
 def open_study(study: int, report: Report = silent, cancel: CancelToken | None = None) -> StudyRecord:
-    """Take the snapshot and open the study: both or neither. An imported study has its snapshot already.
+    """Take the snapshot and open the study; if one fails, neither happens. An imported study already has a snapshot.
 
-    Errors: it is no draft, its time is over, it was changed meanwhile, `Cancelled`, those of the engine.
+    Errors: the study is not a draft, its end has passed, it was changed meanwhile, `Cancelled`, those of the engine.
     """
     record = find(study)
     if record.state != DRAFT:
@@ -147,19 +147,19 @@ def open_study(study: int, report: Report = silent, cancel: CancelToken | None =
 
 
 def has_snapshot(study: int) -> bool:
-    """Whether items are stored; a draft has some only if it was imported."""
+    """Whether the study has stored items. A draft has them only if it was imported."""
     with study_database().reading() as session:
         return count_items(session, study) > 0
 
 
 def close(study: int) -> StudyRecord:
-    """Take no more votes. Errors: it is not open."""
+    """Close an open study, so that it takes no more votes. Errors: the study is not open."""
     with study_database().writing() as session:
         return _close(session, _row_in_state(session, study, OPEN, "be closed"), {})
 
 
 def end_study(study: int) -> StudyRecord:
-    """Close an open study whose time is over; setting the clock back later does not reopen it."""
+    """Close an open study that has reached its end. Setting the clock back later does not reopen it."""
     with study_database().writing() as session:
         row = _row(session, study, lock=True)
         return _close(session, row, {"because": "its time was over"}) if row.state == OPEN else to_record(row)
@@ -172,7 +172,7 @@ def _close(session: Session, row: Study, details: Mapping[str, Any]) -> StudyRec
 
 
 def archive(study: int) -> StudyRecord:
-    """Archive a closed study; its votes and results stay. Errors: it is not closed."""
+    """Archive a closed study. Its votes and results stay. Errors: the study is not closed."""
     with study_database().writing() as session:
         row = _row_in_state(session, study, CLOSED, "be archived")
         row.state = ARCHIVED
@@ -181,14 +181,14 @@ def archive(study: int) -> StudyRecord:
 
 
 def delete(study: int) -> None:
-    """Delete the study with its items, participants and votes. The caller is responsible for a confirmation."""
+    """Delete a study with its items, participants and votes. The caller must ask for confirmation."""
     with study_database().writing() as session:
         _row(session, study)
         session.execute(sa.delete(Study).where(Study.id == study))
 
 
 def study_log(study: int) -> list[tuple[str, float, dict[str, Any]]]:
-    """The events of the study in order: kind, time, details."""
+    """Return the events of a study in order, each as kind, time and details."""
     with study_database().reading() as session:
         events = session.scalars(sa.select(Event).where(Event.study == study).order_by(Event.id))
         return [(event.kind, event.at, event.details) for event in events]
@@ -196,7 +196,11 @@ def study_log(study: int) -> list[tuple[str, float, dict[str, Any]]]:
 
 @dataclass(frozen=True)
 class AnswerCounts:
-    """`annotators`: people who consented; `voters`: those who answered. `answers`: without practice and undone ones."""
+    """Number of people and answers of a study.
+
+    `annotators`: people who consented. `answers`: excludes practice and undone answers. `cannot_tell`: answers without
+    a choice. `voters`: people with at least one of these answers.
+    """
 
     annotators: int = 0
     answers: int = 0
@@ -205,7 +209,7 @@ class AnswerCounts:
 
     @property
     def people(self) -> str:
-        """Both numbers of people, unless they are equal: 12 annotators (9 voted)."""
+        """The number of annotators, and of voters if it differs, such as 12 annotators (9 voted)."""
         voted = "" if self.voters == self.annotators else f" ({self.voters:,} voted)"
         return f"{count_text(self.annotators, 'annotator')}{voted}"
 
@@ -214,7 +218,7 @@ NO_ANSWERS = AnswerCounts()
 
 
 def count_answers() -> dict[int, AnswerCounts]:
-    """Counts by study, without studies that nobody joined; computed in the database, since lists must be fast."""
+    """Count answers by study, without studies that nobody joined. The database counts, so that lists are fast."""
     people = sa.select(Annotator.study, sa.func.count()).where(Annotator.consented.is_not(None))
     unsure = sa.func.count().filter(Vote.ranks.is_(None), Vote.guess.is_(None))
     voters = sa.func.count(Vote.annotator.distinct())
@@ -227,7 +231,7 @@ def count_answers() -> dict[int, AnswerCounts]:
 
 
 def to_record(row: Study) -> StudyRecord:
-    """The study of this row."""
+    """Convert a row to a record."""
     return StudyRecord(row.id, row.token, Design.from_json(row.design), row.state, row.created, row.opened, row.closed)
 
 
@@ -246,7 +250,7 @@ def _create(session: Session, design: Design, details: Mapping[str, Any]) -> Stu
 
 
 def _row(session: Session, study: int, lock: bool = False) -> Study:
-    """`lock`: on PostgreSQL the row is locked until the transaction ends, as SQLite locks everything."""
+    """Return the row of a study. `lock`: on PostgreSQL, lock it until the transaction ends; SQLite locks everything."""
     query = sa.select(Study).where(Study.id == study)
     row = session.scalar(query.with_for_update() if lock else query)
     if row is None:

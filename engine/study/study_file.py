@@ -1,9 +1,9 @@
-"""Study files: a study's design, what people see and, if wanted, their answers, as JSON; and a study from such a file.
+"""Export and import of studies as JSON files: the design, the items as people see them and, optionally, the answers.
 
-Nothing in a file is run, unpacked or used as a path. A file holds no secret: no join link, no code, and no secret from
-which orders are drawn. Files are untrusted, so everything is checked before anything is stored. The checks are our own:
-a schema library (pydantic) would save nothing, since most checks depend on the design and its sentences would have to
-be rewritten to say what is allowed, got and next.
+A file contains no secrets: no join link, no code, and no secret from which orders are drawn. Files are untrusted, so
+everything is checked before anything is stored, and nothing in a file is run, unpacked or used as a path. The checks
+are our own because a schema library (pydantic) would save nothing: most checks depend on the design, and its messages
+would have to be rewritten to say what is allowed, what was found, and what to do next.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ from engine.study.studies import CLOSED, DRAFT, StudyRecord, find, is_over, log_
 
 FORMAT, VERSION = "exegesis study", 1
 MAX_BYTES = 256 * 10**6
-"""Maximum size of a file; a study of a thousand pictures by six methods has about half as many bytes."""
+"""Maximum size of a file. A study of 1,000 pictures and six methods has about half as many bytes."""
 MAX_TIME = 1e11
-"""Year 5138, which a clock that is far off may say."""
+"""Maximum time, in the year 5138. Clocks may be far off."""
 _PSEUDONYM = re.compile(rf"p-[{ALPHABET}]{{8}}")
 _MAX_LABEL = 1_000
 _MAX_TOKENS = 100_000
@@ -60,9 +60,9 @@ _VOTE_FIELDS = ("repeat", "order", "ranks", "guess", "seconds", "at")
 
 
 def export_study(study: int, votes: bool = False) -> bytes:
-    """The study as it is. With `votes` also all answers that were not undone, under pseudonyms.
+    """Export a study in its current state. `votes`: include all answers that were not undone, under pseudonyms.
 
-    Errors: stored data is damaged, or too large for a file that could be read again.
+    Errors: stored data is damaged, or the file would be too large to import.
     """
     record = find(study)
     with study_database().reading() as session:
@@ -84,10 +84,10 @@ def export_study(study: int, votes: bool = False) -> bytes:
 
 
 def _item_json(item: Item) -> JsonObject:
-    item_input(item)  # a damaged picture is not passed on
+    item_input(item)  # raises if the picture is damaged
     explanations = []
     for row in item.explanations:
-        decode_map(row)  # nor is a damaged explanation
+        decode_map(row)  # raises if the explanation is damaged
         body = b64encode(row.body).decode()
         explanations.append({"body": body, "digest": row.digest, "provenance": row.provenance})
     return {
@@ -109,17 +109,17 @@ def _votes_json(session: Session, study: int) -> list[JsonObject]:
 
 
 def import_study(data: bytes) -> StudyRecord:
-    """The study of the file, with a number and a join link of its own.
+    """Create a study from a file, with a new number and a new join link.
 
-    With votes it is closed and has the same results. Without votes it is a draft that opens with the explanations of
-    the file, whatever models and data are here. Errors: what is wrong with the file; nothing is stored.
+    With votes, it is closed and has the same results. Without votes, it is a draft that opens with the explanations of
+    the file, even if its model and data set are not available. Errors: an invalid file; nothing is stored then.
     """
     if len(data) > MAX_BYTES:
         raise ExegesisError(f"FILE: must be at most {size_text(MAX_BYTES)}, got {size_text(len(data))}.")
     content = read_study_file(data)
     with_votes, now = content.votes is not None, time.time()
     design = content.design
-    if not with_votes and is_over(design.closes_at):  # a draft whose time is over could not open
+    if not with_votes and is_over(design.closes_at):  # a draft past its end could not open
         design = replace(design, closes_at=None)
     with study_database().writing() as session:
         study = Study(
@@ -139,7 +139,7 @@ def import_study(data: bytes) -> StudyRecord:
 
 
 def _store_votes(session: Session, study: Study, content: StudyFile) -> None:
-    """Store the votes with participants from elsewhere, whom no code identifies."""
+    """Store the votes and their participants. The participants cannot resume: no code matches the random hash."""
     people: dict[str, Annotator] = {}
     for name, _, vote in content.votes or ():
         if name not in people:
@@ -154,12 +154,12 @@ def _store_votes(session: Session, study: Study, content: StudyFile) -> None:
 
 
 FileVote = tuple[str, int, Vote]
-"""An answer in a file: the pseudonym, the place of the item, and the row without its study, annotator and item."""
+"""An answer in a file: pseudonym, place of the item, and the row, whose study, annotator and item are not set yet."""
 
 
 @dataclass(frozen=True)
 class StudyFile:
-    """The checked content of a file, as rows to be stored. `votes`: None if the file was written without."""
+    """The checked content of a file, as rows to be stored. `votes`: None if the file was exported without votes."""
 
     digest: str
     design: Design
@@ -171,7 +171,7 @@ class StudyFile:
 
 @dataclass(frozen=True)
 class FileValue:
-    """A value in a file and its place. Methods return it as their type; their errors name the place."""
+    """A value in a file and its place. Methods check and return it as a type; errors name the place."""
 
     place: str
     value: Any
@@ -186,20 +186,20 @@ class FileValue:
         return self.value
 
     def fields(self, *names: str) -> dict[str, FileValue]:
-        """Exactly these fields: nothing unknown is stored."""
+        """Return exactly these fields. Unknown fields are errors, so that they are never stored."""
         values = self.mapping()
         if values.keys() != set(names):
             raise self.error(f"the fields {', '.join(names)}", sorted(map(str, values)))
         return {name: FileValue(f"{self.place}.{name}", values[name]) for name in names}
 
     def elements(self, numbered: bool = False) -> list[FileValue]:
-        """The elements of a list; `numbered`: their places have a number each."""
+        """Return the elements of a list. `numbered`: add their index to their places."""
         if not isinstance(self.value, list):
             raise self.error("a list", self.value)
         return [FileValue(f"{self.place}[{n}]" if numbered else self.place, each) for n, each in enumerate(self.value)]
 
     def number(self, maximum: float | None = None) -> float:
-        """A number, or a number from 0 to the maximum."""
+        """Return a number, between 0 and `maximum` if given."""
         if type(self.value) not in (int, float) or not abs(self.value) < 1e300:
             raise self.error("a number", self.value)
         if maximum is not None and not 0 <= self.value <= maximum:
@@ -237,7 +237,7 @@ class FileValue:
 
 
 def read_study_file(data: bytes) -> StudyFile:
-    """The checked content. Errors: one sentence with the place in the file."""
+    """Parse and check a file. Errors name the place in the file."""
     try:
         parsed = json.loads(data.decode("utf-8-sig"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
@@ -254,7 +254,7 @@ def read_study_file(data: bytes) -> StudyFile:
     fields = content.fields("design", "opened", "closed", "items", "votes")
     try:
         digest = key_for(content.value)
-    except RecursionError:  # nested so deeply that nobody wrote it
+    except RecursionError:  # too deeply nested to be a real file
         digest = None
     if digest is None or digest != head.get("digest"):
         raise ExegesisError("FILE: was changed after it was written, or is damaged. Export the study again.")
@@ -294,13 +294,13 @@ def _read_item(place: int, item: FileValue, design: Design) -> Item:
     )
     texts = read_example(row.input).texts if design.kind == "text" else ()
     row.edit = _read_edit(fields["edit"], texts, prediction) if own else None
-    lengths = tuple(map(len, texts)) or (0,)  # the spans of tokens lie in the texts; patches have none
+    lengths = tuple(map(len, texts)) or (0,)  # token spans lie within the texts; patches have no spans
     row.explanations = [_read_explanation(n, value, design, lengths) for n, value in enumerate(explanations)]
     return row
 
 
 def _read_input(value: FileValue, picture_value: FileValue, kind: str) -> JsonObject:
-    """The columns of an item's input. A picture's PNG is encoded anew: other contents of the file are not passed on."""
+    """Return the columns of an item's input. Pictures are encoded again, so that other contents are not passed on."""
     if kind == "text":
         first, *rest = Prompt("").as_plain() if "prompt" in value.mapping() else Example("").as_plain()
         fields = value.fields(first, *rest)
@@ -357,7 +357,7 @@ def _read_explanation(place: int, value: FileValue, design: Design, lengths: Seq
 
 
 def _check_map(place: str, body: bytes, kind: str, lengths: Sequence[int]) -> None:
-    """Errors: the page could not draw it. Tokens have a finite score each; a picture's patches fill its grid."""
+    """Check that a page can draw an explanation: one finite score per token, and patches that fill the grid."""
     try:
         meta, arrays = decode(body)
     except CorruptEntry as error:

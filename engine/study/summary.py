@@ -1,4 +1,4 @@
-"""Results of a study of rankings: ratings, agreement, a power forecast, and a plain sentence about each number."""
+"""Results of a study of rankings: ratings, agreement and a power forecast, each with an explanatory sentence."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from engine.study.ratings import ORDERS, RESAMPLES, Rating, rate_methods, strict
 
 ORDERS_PER_TIE = 10
 LSR_PRIOR, LSR_CHANGE = 1e-3, 1e-8
-"""Regularization of the worths, and the change of each at which they have converged."""
+"""Regularization of the worths, and the mean absolute change below which they have converged."""
 MIN_PEOPLE, MAX_PEOPLE = 2, 10_000
-"""Bounds of the forecast. Below, the variation between people is unknown; a pair that needs more is called equal."""
+"""Range of the forecast. One person shows no variation between people; pairs that need more people count as equal."""
 POWER_STEPS = 40
 STRONG, MODERATE, SLIGHT = 0.7, 0.4, 0.1
-"""Thresholds of the words for agreement. They affect words only."""
+"""Thresholds of the words for agreement. They affect text only."""
 
 
 def kendalls_w(rankings: Sequence[Ranking]) -> float | None:
-    """Kendall's coefficient of concordance, corrected for ties: the mean over items, from 0 to 1.
+    """Return Kendall's coefficient of concordance W, corrected for ties: the mean over items, from 0 to 1.
 
-    1: everybody ranks an item alike; `kendalls_w_by_chance`: agreement by chance. Items that fewer than two
-    people ranked, or on which everybody ties everything, are left out; None if no item is left. First rankings only.
+    1 means that all people rank an item alike; `kendalls_w_by_chance` is the value by chance. Only first rankings
+    count. Items with fewer than two rankings, or on which everybody ties everything, are skipped; None if none is left.
     Source: Kendall and Babington Smith (1939); ties as in Siegel and Castellan (1988), section 9.6.
     """
     values = [value for value, _ in _concordances(rankings)]
@@ -43,19 +43,20 @@ def kendalls_w(rankings: Sequence[Ranking]) -> float | None:
 
 
 def kendalls_w_by_chance(rankings: Sequence[Ranking]) -> float | None:
-    """Expected Kendall's W of random rankings: about 1 / people on an item, the mean over items.
+    """Return the expected Kendall's W of random rankings: the mean over items of 1 / (people on the item).
 
-    It is not 0: of two people who rank at random it is 0.5 on average.
+    It is not 0: for two people who rank at random, W is 0.5 on average.
     """
     values = [1 / people for _, people in _concordances(rankings)]
     return float(np.mean(values)) if values else None
 
 
 def krippendorffs_alpha(rankings: Sequence[Ranking]) -> float | None:
-    """Krippendorff's alpha for ordinal data; a unit is a method on an item. 1: perfect, 0: as by chance, below: worse.
+    """Return Krippendorff's alpha for ordinal data; a unit is a method on an item.
 
-    Ties share the mean of their places, as in W; otherwise people who tie everything would agree on what is best.
-    None where it is undefined: fewer than two people, no item that two of them ranked, or no two different ranks.
+    1: perfect agreement, 0: agreement by chance, negative: less than by chance. Ties share the mean of their ranks, as
+    in W; otherwise people who tie everything would agree on the best. None if undefined: fewer than two people, no item
+    that two of them ranked, or no two different ranks.
     Source: Krippendorff (2011), Computing Krippendorff's alpha-reliability, section D with the ordinal metric.
     """
     methods, people = ranked_methods(rankings), sorted({ranking.annotator for ranking in rankings})
@@ -69,9 +70,9 @@ def krippendorffs_alpha(rankings: Sequence[Ranking]) -> float | None:
 
 
 def self_consistency(rankings: Sequence[Ranking]) -> tuple[float, int] | None:
-    """Spearman's rho between a person's first and second ranking of an item: the mean, and the number of pairs.
+    """Return the mean Spearman's rho between a person's first and second ranking of an item, and the number of pairs.
 
-    A ranking that ties everything has no order and is left out. None if nothing was repeated.
+    Pairs with a ranking that ties everything have no rho and are skipped. None if no pair is left.
     """
     methods, repeated = ranked_methods(rankings), defaultdict(list)
     for ranking in sorted(rankings, key=lambda ranking: ranking.repeat):
@@ -82,7 +83,7 @@ def self_consistency(rankings: Sequence[Ranking]) -> tuple[float, int] | None:
 
 
 def win_shares(rankings: Sequence[Ranking]) -> Float[np.ndarray, "method method"]:
-    """Share of votes that rank the row's method above the column's; a tie is half a win. 0.5 with itself."""
+    """Return the share of votes that rank the row's method above the column's. Ties count half; the diagonal is 0.5."""
     ranks = rank_table(rankings)
     above = (ranks[:, :, None] < ranks[:, None, :]).mean(axis=0)
     tied = (ranks[:, :, None] == ranks[:, None, :]).mean(axis=0)
@@ -90,9 +91,9 @@ def win_shares(rankings: Sequence[Ranking]) -> Float[np.ndarray, "method method"
 
 
 def plackett_luce(rankings: Sequence[Ranking], seed: int = 0) -> dict[str, float]:
-    """Log worth of each method, with mean 0: the maximum of the likelihood of the rankings, slightly regularized.
+    """Return the log worth of each method (mean 0) at the slightly regularized maximum likelihood of the rankings.
 
-    The model has no ties: a vote with ties counts as several orders that agree with it, drawn by the seed.
+    The model has no ties, so each vote is replaced by several orders that break its ties at random, drawn by the seed.
     Sources: Plackett (1975); Luce (1959); computed as by Maystre and Grossglauser (2015), I-LSR.
     """
     methods, ranks, rng = ranked_methods(rankings), rank_table(rankings), np.random.default_rng(seed)
@@ -105,12 +106,12 @@ def plackett_luce(rankings: Sequence[Ranking], seed: int = 0) -> dict[str, float
 def _luce_spectral_ranking(
     orders: Int[np.ndarray, "order method"], counts: Int[np.ndarray, "order"]
 ) -> Float[np.ndarray, "method"]:
-    """Log worths by I-LSR: those of `choix.ilsr_rankings`, which reads equal orders one by one and takes seconds."""
+    """Return log worths by I-LSR, equal to `choix.ilsr_rankings`, which reads orders one by one and takes seconds."""
     methods = orders.shape[1]
     worths, change = np.zeros(methods), np.inf
     while change > LSR_CHANGE * methods:
         placed = choix.utils.exp_transform(worths)[orders]
-        left = placed[:, ::-1].cumsum(axis=1)[:, ::-1]  # the sum of the worths of each place and those behind it
+        left = placed[:, ::-1].cumsum(axis=1)[:, ::-1]  # the sum of the worths at this place and all later ones
         rates = np.full((methods, methods), LSR_PRIOR)
         for better, worse in combinations(range(methods), 2):
             np.add.at(rates, (orders[:, worse], orders[:, better]), counts / left[:, better])
@@ -121,12 +122,12 @@ def _luce_spectral_ranking(
 
 
 def mid_ranks(rankings: Sequence[Ranking]) -> Float[np.ndarray, "ranking method"]:
-    """Ranks, where ties share the mean of their places."""
+    """Return the ranks, where ties share the mean of their ranks."""
     return np.asarray(rankdata(rank_table(rankings), axis=1), dtype=float)
 
 
 def _concordances(rankings: Sequence[Ranking]) -> list[tuple[float, int]]:
-    """W and the number of people of each item that has a W."""
+    """Return W and the number of people for each item with a defined W."""
     values = []
     for own in _first_by_item(rankings).values():
         ranks = mid_ranks(own)
@@ -147,7 +148,7 @@ def _first_by_item(rankings: Sequence[Ranking]) -> Mapping[str, list[Ranking]]:
 
 
 def _ordinal_alpha(table: Float[np.ndarray, "person unit"]) -> float | None:
-    """Alpha of values that may be NaN, at least two in each unit; None unless two values differ."""
+    """Return alpha; None if all values are equal. `table` may contain NaN, with at least two values per unit."""
     values = np.unique(table[~np.isnan(table)])
     if len(values) < 2:
         return None
@@ -155,7 +156,7 @@ def _ordinal_alpha(table: Float[np.ndarray, "person unit"]) -> float | None:
     weights = counts / (counts.sum(axis=1, keepdims=True) - 1)
     coincidences = counts.T @ weights - np.diag(weights.sum(axis=0))
     totals = coincidences.sum(axis=0)
-    places = totals.cumsum() - totals / 2  # the metric of two values is the distance of their places in the order
+    places = totals.cumsum() - totals / 2  # the metric: distance between two values in the order of all values
     squared = (places[:, None] - places) ** 2
     expected = totals @ squared @ totals / (totals.sum() - 1)
     return float(1 - (coincidences * squared).sum() / expected)
@@ -163,7 +164,7 @@ def _ordinal_alpha(table: Float[np.ndarray, "person unit"]) -> float | None:
 
 @dataclass(frozen=True)
 class AnswerTimes:
-    """Seconds an answer: the median and the middle half."""
+    """Seconds per answer: the median and the quartiles."""
 
     median: float
     low: float
@@ -172,7 +173,7 @@ class AnswerTimes:
 
 @dataclass(frozen=True)
 class VoteGroup:
-    """The votes on one item, or of one annotator. `mean_rank`: by method, 1 is best, ties share the mean place."""
+    """Votes on one item or by one annotator. `mean_rank`: by method, 1 is best, ties share the mean rank."""
 
     name: str
     votes: int
@@ -182,10 +183,10 @@ class VoteGroup:
 
 @dataclass(frozen=True)
 class PairForecast:
-    """Numbers of annotators and votes that separate the intervals of a pair of methods; the better method first.
+    """Forecast of the annotators and votes that separate the intervals of two methods.
 
-    The numbers include the existing votes; they are None beyond 10,000 annotators and without a forecast.
-    `apart`: the intervals are separate already.
+    The numbers include existing votes; they are None beyond 10,000 annotators and with fewer than two annotators so
+    far. `gap`: difference of the skills. `apart`: whether the intervals are separate already.
     """
 
     better: str
@@ -198,7 +199,7 @@ class PairForecast:
 
 @dataclass(frozen=True)
 class ExpectedPower:
-    """Expected number of pairs of methods with separate intervals after that many votes."""
+    """Expected number of pairs of methods with separate intervals after so many annotators and votes."""
 
     annotators: int
     votes: int
@@ -207,13 +208,13 @@ class ExpectedPower:
 
 @dataclass(frozen=True)
 class RankingSummary:
-    """The results of a study of rankings. Results that the votes do not determine yet are None.
+    """Results of a study of rankings. Results that the votes do not determine yet are None.
 
-    A vote is a person's first ranking of an item: repeats enter `consistency` only, and `seconds` covers all rankings.
+    A vote is a person's first ranking of an item. Repeats are used for `consistency` and `seconds` only.
 
-    `course`: each method's skill after 0, 1, 2, ... votes. `wins`: share of votes that rank the row above the column.
-    `concordance`: Kendall's W, beside its value by chance. `consistency`: Spearman's rho of first and second rankings,
-    and the number of repeated votes.
+    `smat`: ratings in SMaT's setting. `course`: skill of each method after 0, 1, 2, ... votes. `wins`: share of votes
+    that rank the row above the column. `concordance`: Kendall's W; `concordance_by_chance`: its value by chance.
+    `consistency`: Spearman's rho between first and second rankings, and number of repeated votes.
     """
 
     votes: int
@@ -236,7 +237,7 @@ class RankingSummary:
 
     @property
     def order(self) -> tuple[str, ...]:
-        """Methods by headline skill, the best first."""
+        """Methods by skill in `ratings`, the best first."""
         return tuple(rating.method for rating in sorted(self.ratings, key=lambda rating: -rating.skill))
 
     @property
@@ -246,17 +247,17 @@ class RankingSummary:
 
     @property
     def same_order(self) -> bool:
-        """Whether the Plackett-Luce model confirms the headline's order."""
+        """Whether the Plackett-Luce model gives the same order as `ratings`."""
         return self.order == self.worth_order
 
     @property
     def spread(self) -> float:
-        """The largest standard deviation of a skill over orders of the same votes."""
+        """Largest standard deviation of a skill over orders of the same votes."""
         return max(rating.spread for rating in self.ratings)
 
     @property
     def no_better_than_placebo(self) -> tuple[str, ...] | None:
-        """Methods whose interval is not above the placebo's; None without a placebo."""
+        """Methods whose interval is not entirely above the placebo's; None without a placebo."""
         if self.placebo is None:
             return None
         intervals = {rating.method: rating.interval for rating in self.ratings}
@@ -303,7 +304,7 @@ def summarize_rankings(
     resamples: int = RESAMPLES,
     report: Report = silent,
 ) -> RankingSummary:
-    """Compute all results. Errors: no first ranking, fewer than two methods, a placebo without rankings."""
+    """Compute all results. Errors: no first ranking, fewer than two methods, or a placebo that is not ranked."""
     first, methods = first_rankings(rankings), ranked_methods(rankings)
     if rankings and not first:
         raise UsageError(f"votes: must include first rankings (repeat 0), got {len(rankings)} repeats only.")
@@ -332,7 +333,7 @@ def summarize_rankings(
 
 
 def answer_times(seconds: Sequence[int | float]) -> AnswerTimes | None:
-    """Quartiles of the positive times; None if there is none."""
+    """Return the quartiles of the positive times; None if there are none."""
     positive = [each for each in seconds if each > 0]
     if not positive:
         return None
@@ -356,9 +357,10 @@ def _group_votes(rankings: Sequence[Ranking], name: Callable[[Ranking], str]) ->
 
 
 def forecast_pairs(ratings: Sequence[Rating], annotators: int, votes: int) -> tuple[PairForecast, ...]:
-    """Forecast for each pair, if gaps and tastes stay the same and future annotators give as many votes as past ones.
+    """Forecast the annotators and votes that separate each pair of methods.
 
-    Intervals then shrink, relative to the gap, as 1 / sqrt(annotators), and with Student's t.
+    Assumes that gaps and preferences stay the same and that future annotators give as many votes as past ones.
+    Intervals then shrink in proportion to Student's t / sqrt(annotators).
     """
     pairs = len(ratings) * (len(ratings) - 1) // 2
 
@@ -379,9 +381,10 @@ def forecast_pairs(ratings: Sequence[Rating], annotators: int, votes: int) -> tu
 
 
 def forecast_power(ratings: Sequence[Rating], annotators: int, votes: int) -> tuple[ExpectedPower, ...]:
-    """Number of separated pairs by number of votes, from two annotators to four times the current number.
+    """Forecast the number of separated pairs from two annotators to at least four times the current number.
 
-    Includes the numbers that separate a pair, and reaches the next one, however far. Empty without a forecast.
+    The numbers of annotators that separate a pair are included, and the range reaches the next such number. Empty if
+    there are fewer than two annotators.
     """
     if annotators < MIN_PEOPLE:
         return ()
@@ -399,7 +402,7 @@ def forecast_power(ratings: Sequence[Rating], annotators: int, votes: int) -> tu
 
 
 def _expected_votes(people: int, annotators: int, votes: int) -> int:
-    """Votes of so many people if each gives as many as the current annotators did on average."""
+    """Return the votes of `people` annotators if each gives as many as current annotators on average."""
     return math.ceil(people * votes / annotators)
 
 

@@ -1,1 +1,1 @@
-"""Migrations of the study's tables (Alembic): one step a file, in the order of their numbers."""
+"""Alembic migrations of the study tables: one step per file, in the order of their numbers."""

@@ -1,4 +1,4 @@
-"""The first tables of the study."""
+"""The first tables for studies."""
 
 from __future__ import annotations
 
@@ -115,6 +115,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop the tables, and all studies with them."""
+    """Drop the tables, including all studies."""
     for table in ("votes", "shown", "items", "events", "annotators", "studies"):
         op.drop_table(table)

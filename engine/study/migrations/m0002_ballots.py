@@ -1,4 +1,4 @@
-"""The ballots that were issued to annotators."""
+"""The table of ballots issued to annotators."""
 
 from __future__ import annotations
 

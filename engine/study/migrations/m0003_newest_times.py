@@ -1,4 +1,4 @@
-"""Indexes for the newest time of a study's votes, and of all events."""
+"""Indexes that find the newest time of a study's votes and of all events."""
 
 from __future__ import annotations
 

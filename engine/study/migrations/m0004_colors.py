@@ -1,4 +1,4 @@
-"""The field `colors` of designs: earlier studies showed signed sizes, and continue to."""
+"""The field `colors` of designs. Earlier studies showed signed sizes and keep doing so."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Remove it."""
+    """Remove the field."""
     _change_designs(lambda design: {name: value for name, value in design.items() if name != "colors"})
 
 

@@ -1,4 +1,4 @@
-"""The column `edit` of items: a changed word, and the model's prediction after the change."""
+"""The column `edit` of items: a changed word and the model's prediction for the edited text."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Remove it."""
+    """Remove the column."""
     op.drop_column("items", "edit")
