@@ -1,4 +1,4 @@
-"""Errors of estimated maps against the exact ones."""
+"""Errors of estimated maps relative to exact maps."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from engine.lazy import scipy
 
 @dataclass(frozen=True)
 class MapErrors:
-    """Errors of predicted maps on examples that were not trained on, against the exact maps.
+    """Errors of predicted maps relative to exact maps, on examples that were not trained on.
 
-    `relative`: the sum of squared differences over the sum of squared exact scores, of all examples together; 0 is
-    perfect, 1 is a map of zeros. `pearson`, `spearman`, `cosine`: -1 to 1, means over the examples that have one; None
-    where none has. `count`: examples.
+    `relative`: sum of squared differences divided by the sum of squared exact scores, both over all examples; 0 is
+    perfect, 1 is a map of zeros. `pearson`, `spearman`, `cosine`: -1 to 1, means over the examples for which they are
+    defined; None if there are none. `count`: number of examples.
     """
 
     relative: float
@@ -30,7 +30,7 @@ class MapErrors:
 def map_errors(
     exact: Sequence[Float[np.ndarray, "_"]], estimated: Sequence[Float[np.ndarray, "_"]]
 ) -> MapErrors | None:
-    """The errors of estimated maps; None for no maps, or exact maps of zeros alone."""
+    """Return the errors of estimated maps; None if there are no maps or all exact scores are zero."""
     total = sum(float((one**2).sum()) for one in exact)
     if not total:
         return None

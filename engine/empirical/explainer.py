@@ -1,7 +1,7 @@
-"""A trained empirical explainer as two files: NAME.safetensors with its weights and NAME.json with its card.
+"""Empirical explainers, stored as two files: NAME.safetensors with the weights and NAME.json with the card.
 
-It serves the model, the revision of its weights, the method, its version and its parameters that it was trained for,
-and no other. To ship one: `python -m engine.empirical.ship`.
+An explainer is only used for the model and weights revision, and the method with version and parameters, that it was
+trained for. To train the shipped ones: `python -m engine.empirical.ship`.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ SHIPPED = Path(__file__).parent / "shipped"
 TENSOR = "weights"
 """The name of the only tensor."""
 FORMAT = 1
-"""Raised whenever the meaning of a field of the card changes."""
+"""Version of the card's format; raised whenever the meaning of a field changes."""
 SERVED_DTYPE = "float32"
-"""The precision of the model in which the maps were computed, and in which it serves."""
+"""The precision of the model, in training and in use."""
 
 
 @dataclass(frozen=True)
 class EmpiricalCard:
-    """What an empirical explainer predicts, what it was trained on, its errors, and what both cost.
+    """Card of an empirical explainer: what it predicts, its training data, its errors, and the costs.
 
-    `versions`: of the features, then of the method and its members. `errors`: by name, "predicted class" and "other
-    classes" of the explainer itself, then of what it is compared with. `passes`, `seconds`: of one exact map, means;
-    `own_seconds`: of one prediction. `training_passes`: model evaluations of all maps that it took. `penalty`: of the
-    ridge regression. `kind`: of the model's inputs.
+    `versions`: versions of the features, then of the method and its members. `errors`: by name: "predicted class" and
+    "other classes" are those of the explainer, the others those of baselines. `passes`, `seconds`: mean costs of an
+    exact map. `own_seconds`: time of one prediction. `training_passes`: model evaluations for all exact maps.
+    `penalty`: penalty of the ridge regression. `kind`: the model's kind of input.
     """
 
     model: str
@@ -78,13 +78,13 @@ class EmpiricalCard:
     OTHER = "other classes"
 
     def expected(self, predicted: bool = True) -> float:
-        """The relative squared error to expect of a map of the predicted class, or of another one."""
+        """Return the expected relative squared error of a map for the predicted class, or for another class."""
         name = self.OWN if predicted or self.OTHER not in self.errors else self.OTHER
         return self.errors[name].relative
 
     @property
     def exact(self) -> Explainer:
-        """The method whose maps are predicted. Errors: it is no more."""
+        """The method whose maps are predicted. Errors: it no longer exists."""
         return explainer(self.method, self.kind)
 
     @property
@@ -94,18 +94,18 @@ class EmpiricalCard:
 
     @property
     def break_even(self) -> int:
-        """The number of maps from which on training has saved passes."""
+        """The number of maps from which training has saved passes."""
         return int(np.ceil(self.training_passes / max(self.passes - OWN_PASSES, 1e-9)))
 
     def as_plain(self) -> dict[str, Any]:
-        """What the card's file holds."""
+        """Return the content of the card's file."""
         return {"format": FORMAT, **asdict(self), "versions": list(self.versions)}
 
 
 LOWEST_COST = "exact method at its lowest cost"
-"""The name of the errors of the exact method with its smallest budget."""
+"""Name of the errors of the exact method with its smallest budget."""
 OWN_PASSES = 1
-"""Model evaluations of a predicted map: one pass forward and back."""
+"""Model evaluations for a predicted map: one forward and backward pass."""
 
 
 def _is_whole(value: object) -> bool:
@@ -123,18 +123,18 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
     "float | None": lambda value: value is None or _is_finite(value),
     "tuple[int, ...]": lambda value: all(map(_is_whole, value)),
 }
-"""By the annotation of a field of the card or of its errors."""
+"""Checks of values, by the type annotation of their field in the card or its errors."""
 
 
 def check_fields(part: EmpiricalCard | MapErrors) -> None:
-    """Refuse a value of another type, and a number that is not finite."""
+    """Raise `ValueError` for a value of the wrong type or a number that is not finite."""
     for field in fields(part):
         if not CHECKS.get(str(field.type), lambda value: True)(value := getattr(part, field.name)):
             raise ValueError(f"{field.name}: must be {field.type}, got {excerpt(value)}")
 
 
 def card_from_json(plain: object, source: str) -> EmpiricalCard:
-    """The card in plain values. Errors: it is no card of this format."""
+    """Return the card from parsed JSON. Errors: it is not a valid card of this format."""
     try:
         if not isinstance(plain, dict) or plain.get("format") != FORMAT:
             raise ValueError(f"its format must be {FORMAT}")
@@ -157,7 +157,11 @@ def card_from_json(plain: object, source: str) -> EmpiricalCard:
 
 @dataclass(frozen=True, eq=False)
 class EmpiricalExplainer:
-    """`weights`: of the features of `engine.empirical.features`. `digest`: of what its files hold."""
+    """An empirical explainer with its card.
+
+    `weights`: weights of the features in `engine.empirical.features`. `digest`: a hash of both files, empty before
+    saving.
+    """
 
     name: str
     card: EmpiricalCard
@@ -166,11 +170,11 @@ class EmpiricalExplainer:
 
     @property
     def reference(self) -> str:
-        """Its name and its content in a request: NAME@DIGEST."""
+        """Its reference in a request, which fixes its content: NAME@DIGEST."""
         return f"{self.name}@{self.digest}"
 
     def why_not(self, model: str, revision: str) -> str:
-        """Why it must not serve that revision of a model, in a sentence; empty if it may."""
+        """Return a sentence that says why it does not apply to this revision of a model; empty if it does."""
         card = self.card
         if card.revision != revision:
             own = f"another revision of {model}" if card.model == model else f"{card.model}, not for {model}"
@@ -182,21 +186,21 @@ class EmpiricalExplainer:
 
 
 def current_versions(method: Explainer) -> tuple[int, ...]:
-    """The versions that predicted maps depend on: of the features, the method and its members.
+    """Return the versions that predicted maps depend on: of the features, the method and its members.
 
-    That of a method from a package, which is a text, stands as its checksum.
+    The version of a method from a package is a string and is represented by its checksum.
     """
     versions = versions_of(method)
     return (FEATURES_VERSION, *(zlib.crc32(one.encode()) if isinstance(one, str) else one for one in versions))
 
 
 def explainers_folder() -> Path:
-    """The folder of empirical explainers trained on this machine. It may not exist yet."""
+    """Return the folder of empirical explainers trained on this machine. It may not exist yet."""
     return home() / "empirical"
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that no file may have, or that is taken."""
+    """Raise an error if a name is not valid as a file name or is taken."""
     if not NAME.fullmatch(name):
         raise not_allowed("out", "a name of letters, digits, dots, - and _, at most 100", name)
     if any((folder / f"{name}{CARD}").exists() for folder in (SHIPPED, explainers_folder())):
@@ -204,7 +208,7 @@ def check_name(name: str) -> None:
 
 
 def free_name(model: str, method: str) -> str:
-    """A name that neither files nor jobs have taken: the model's and the method's, numbered if need be."""
+    """Return an unused name: those of model and method, with a number if a file or unfinished job has it."""
     base = f"{file_name(model)}-{method}"
     taken = {one.stem for folder in (SHIPPED, explainers_folder()) for one in folder.glob(f"*{CARD}")}
     unfinished = [job for job in jobs.list_jobs() if job.kind == "empirical" and job.state != "done"]
@@ -213,7 +217,7 @@ def free_name(model: str, method: str) -> str:
 
 
 def save(trained: EmpiricalExplainer, folder: Path | None = None) -> EmpiricalExplainer:
-    """Write both files, by default to the home. Returns the explainer as read back."""
+    """Write both files, by default to the home folder. Returns the explainer as read back."""
     folder = folder or explainers_folder()
     folder.mkdir(parents=True, exist_ok=True)
     card = json.dumps(trained.card.as_plain(), indent=1, ensure_ascii=False) + "\n"
@@ -223,7 +227,7 @@ def save(trained: EmpiricalExplainer, folder: Path | None = None) -> EmpiricalEx
 
 
 def load(path: Path) -> EmpiricalExplainer:
-    """Load NAME, without its ending. No code in the files is run. Errors: a file that is missing or damaged."""
+    """Load an explainer from a path without suffix. No code in the files is run. Errors: a missing or damaged file."""
     name = path.name
     weights, card = (read_bytes(path.with_name(f"{name}{suffix}"), "an empirical") for suffix in (WEIGHTS, CARD))
     try:
@@ -238,7 +242,10 @@ def load(path: Path) -> EmpiricalExplainer:
 
 
 def all_trained() -> list[EmpiricalExplainer]:
-    """All empirical explainers by name: shipped ones, then those trained here. Damaged ones are left out."""
+    """Return all empirical explainers: shipped ones, then those trained here, each sorted by name.
+
+    Damaged ones are left out.
+    """
     shipped = _in_folder(SHIPPED)
     taken = {one.name for one in shipped}
     return [*shipped, *(one for one in _in_folder(explainers_folder()) if one.name not in taken)]
@@ -252,18 +259,18 @@ def _in_folder(folder: Path) -> list[EmpiricalExplainer]:
             stamps = tuple((one.st_mtime_ns, one.st_size) for one in stats)
             trained.append(_load_once(str(card.with_suffix("")), stamps))
         except (OSError, ExegesisError):
-            continue  # naming it raises the reason
+            continue  # requesting it by name raises the reason
     return trained
 
 
 @functools.lru_cache(maxsize=256)
 def _load_once(path: str, stamps: tuple[tuple[int, int], ...]) -> EmpiricalExplainer:
-    """Load a file once, since every answer from the cache needs it. `stamps`: change with the files."""
+    """Load a file once, because every cache lookup needs it. `stamps`: change with the files."""
     return load(Path(path))
 
 
 def trained_for(model: str) -> list[EmpiricalExplainer]:
-    """The empirical explainers that may serve a model, those of the costliest methods first.
+    """Return the empirical explainers that apply to a model, those of the costliest methods first.
 
     Among those of the same method and parameters, the one with the smallest expected error is first.
     """
@@ -278,22 +285,22 @@ def trained_for(model: str) -> list[EmpiricalExplainer]:
 def _serves(trained: EmpiricalExplainer, model: str, revision: str) -> bool:
     try:
         return not trained.why_not(model, revision)
-    except ExegesisError:  # of a method that is no more, for example
+    except ExegesisError:  # for example, its method no longer exists
         return False
 
 
 def preview_explainer(model: str, method: str, params: Mapping[str, Plain]) -> EmpiricalExplainer | None:
-    """The empirical explainer that predicts the map of a method at these parameters; None where there is none."""
+    """Return the empirical explainer that predicts a method's map with these parameters, or None if there is none."""
     own = [one for one in trained_for(model) if one.card.method == method]
     full = as_plain(from_mapping(own[0].card.exact.params, params, method)) if own else {}
     return next((one for one in own if one.card.params == full), None)
 
 
 def find_explainer(of: str, model: str) -> EmpiricalExplainer:
-    """The empirical explainer of that name or file, or of that method on the model; empty: of its costliest method.
+    """Return the empirical explainer with this name or file, or of this method; empty: of the costliest method.
 
-    NAME@DIGEST is the same as long as its content is. Errors: there is none, it changed, or it was trained for another
-    model, another revision of it, or another version of the method.
+    NAME@DIGEST also checks that the content is unchanged. Errors: there is none, it has changed, or it was trained for
+    another model, another revision of it, or another version of the method.
     """
     own = trained_for(model)
     if chosen := [one for one in own if of in ("", one.name, one.reference, one.card.method)]:
@@ -311,7 +318,7 @@ def find_explainer(of: str, model: str) -> EmpiricalExplainer:
 
 
 def explainer_named(of: str) -> EmpiricalExplainer:
-    """The empirical explainer of that name or file, for whatever model. Errors: there is none, or it changed."""
+    """Return the empirical explainer with this name or file, for any model. Errors: none exists, or it has changed."""
     reference = REFERENCE.fullmatch(of)
     name = reference["name"] if reference else of
     if "/" in name or "\\" in name:
@@ -329,7 +336,7 @@ def explainer_named(of: str) -> EmpiricalExplainer:
 
 
 def predict(trained: EmpiricalExplainer, rows: Float[np.ndarray, "position feature"]) -> Float[np.ndarray, "position"]:
-    """The predicted scores of rows of features. Errors: the explainer is of a model of another size."""
+    """Return the predicted scores for rows of features. Errors: the explainer has another number of weights."""
     if rows.shape[1] != len(trained.weights):
         raise ExegesisError(
             f"empirical explainer {trained.name}: has {len(trained.weights):,} weights, but the model gives "
@@ -339,7 +346,10 @@ def predict(trained: EmpiricalExplainer, rows: Float[np.ndarray, "position featu
 
 
 def describe(trained: EmpiricalExplainer, predicted: bool) -> str:
-    """A note on what it predicts, what it was trained on and its expected error, of the predicted class or another."""
+    """Return a note on what it predicts, its training data and its expected error.
+
+    `predicted`: whether the explained class is the predicted one.
+    """
     card = trained.card
     return (
         f"Estimated map of {card.exact.title} by {Path(trained.name).name}, trained on "

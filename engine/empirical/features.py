@@ -1,4 +1,4 @@
-"""What an empirical explainer reads: one pass of the explained model, forward and back."""
+"""Features of empirical explainers, from one forward and backward pass of the explained model."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ from engine.models.classifier import EMBEDDING, AnyClassifier, as_float64
 from engine.task import Task
 
 VERSION = 1
-"""Raised whenever the features change."""
+"""Version of the features; raised whenever they change."""
 LOWEST = {"image": PLACES[0]}
-"""By the kind of input, the place of the first level where it is not the embeddings: normalized pixels."""
+"""The first level by kind of input, if it is not the word embeddings: normalized pixels for images."""
 SHARING = ("image",)
-"""Kinds of input of which hidden states have the same weights for all classes.
+"""Kinds of input for which hidden states have the same weights for all classes.
 
-Image models have too many classes to learn each from some hundred maps: with weights of its own, the error on
-`scenes-vit` is larger.
+Image models have too many classes to learn each one from a few hundred maps: with separate weights per class, the error
+on `scenes-vit` is larger.
 """
 ROUNDING = 1e-5
-"""Products that cancel to a smaller share of their terms are zero but for rounding, and count as zero."""
+"""A sum of products below this share of the sum of its absolute terms is a rounding error and counts as zero."""
 DEPTH = 2 / 3
-"""The share of blocks after which hidden states are read. After half or all of them the error is a little larger."""
+"""The share of blocks after which hidden states are read. The error is slightly larger after half or all blocks."""
 
 
 def count_shared(model: AnyClassifier, features: int) -> int:
-    """How many of the features come first that have one weight for all classes.
+    """Return the number of leading features that have one weight for all classes.
 
-    Of texts two for each level of the model, of pictures all.
+    Two per level of the model for texts, all features for images.
     """
     return features if model.kind in SHARING else 2 * (len(model.blocks) + 1)
 
 
 def token_features(task: Task) -> list[Float[np.ndarray, "_ feature"]]:
-    """The features of each position of each item.
+    """Return the features of each position of each item.
 
-    First gradient x input at each level, the word embeddings or the normalized pixels of a patch and the input of each
-    block: the sum over dimensions of the state times the gradient of the target's logit. It is 0 at the last block of a
-    ViT, where patches reach the class token through a LayerNorm alone, which knows no scale. Then the same as shares:
-    divided by the sum of absolute values over the positions that are no special tokens, 0 where that is 0. They depend
-    on the class through the gradient.
-    Last, of texts, for each class a constant 1 and the hidden state after two thirds of the blocks; 0 for classes other
-    than the target.
-    Last, of pictures, all of the above times the probability of the target, since maps of a probability shrink with
-    it; then the constant and the hidden state once, times the margin of the target: its logit minus the mean logit of
-    the other classes.
+    1. Gradient x input at each level: the word embeddings or normalized pixels of a patch, and the input of each block.
+       It is the sum over dimensions of the state times the gradient of the target's logit. It is 0 at the last block of
+       a ViT, where patches reach the class token only through a LayerNorm, which is invariant to scale.
+    2. The same values as shares: divided by the sum of absolute values over the positions that are not special tokens,
+       0 if that sum is 0. Like the first ones, they depend on the class through the gradient.
+    3. For texts: a constant 1 and the hidden state after two thirds of the blocks, for each class; 0 for classes other
+       than the target.
+       For images: the features 1 and 2 times the probability of the target, because maps of a probability shrink with
+       it; then the constant and the hidden state once, times the margin of the target: its logit minus the mean logit
+       of the other classes.
     """
     return task.by_parts(_features)
 
@@ -95,6 +95,6 @@ def _features(task: Task) -> list[Float[np.ndarray, "_ feature"]]:
 
 
 def margin(logits: Float[np.ndarray, "label"], target: int) -> float:
-    """The logit of a class minus the mean logit of the other ones; the logit itself where there are none."""
+    """Return the logit of a class minus the mean logit of the other classes; the logit itself if there are none."""
     others = np.delete(logits, target)
     return float(logits[target] - (others.mean() if len(others) else 0))

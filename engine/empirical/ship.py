@@ -1,6 +1,6 @@
-"""Train the empirical explainers that come with the project: `python -m engine.empirical.ship`.
+"""Train the empirical explainers that ship with the project: `python -m engine.empirical.ship`.
 
-SST-2 does not come with the project (EXEGESIS_DATA). Cached maps are not computed again.
+SST-2 does not ship with the project; it must be in EXEGESIS_DATA. Cached maps are not computed again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Train an empirical explainer: exact maps from the cache or computed, a ridge regression, errors on held-out ones."""
+"""Train an empirical explainer: compute or load exact maps, fit a ridge regression, measure errors on held-out maps."""
 
 from __future__ import annotations
 
@@ -43,21 +43,25 @@ from engine.task import Task, TaskItem
 from engine.vision.picture import read_view
 
 BUDGETS = ("n_samples", "n_steps", "n_trials", "n_neighbors")
-"""Parameters that bound the cost of a method: at their lowest they make the comparison at small cost."""
+"""Parameters that bound the cost of a method. The baseline at low cost uses their smallest values."""
 PENALTIES = tuple(10.0**power for power in range(-3, 7))
-"""Ridge penalties that are tried."""
+"""Ridge penalties to choose from."""
 FOLDS, EMPHASIS = 5, 8.0
 TRAIN_SPLIT, WHOLE = "train", "all"
 LICENCE = "Apache-2.0"
 TIMED = 8
-"""Held-out inputs on which one prediction is timed."""
+"""Number of inputs on which a prediction is timed."""
 MEAN, MEAN_MAP, GRADIENT = "mean score everywhere", "mean map", "gradient x input"
-"""What the errors are compared with, beside the exact method at its lowest cost."""
+"""Names of the baselines for the errors, besides the exact method at its lowest cost."""
 
 
 @dataclass(frozen=True)
 class EmpiricalPlan:
-    """The plan. `held_out`: examples on which the error is measured. `split`: None for train, else the whole set."""
+    """A plan to train an empirical explainer. `out`: its name. `params`: parameters of the method.
+
+    `held_out`: number of examples on which the error is measured. `split`: None for train, or the whole data set if it
+    has no splits.
+    """
 
     model: str
     method: str
@@ -74,12 +78,12 @@ class EmpiricalPlan:
 
     @property
     def kind(self) -> str:
-        """The id of the kind of input that the model reads."""
+        """The model's kind of input, "text" or "image"."""
         return kind_of_model(self.model)
 
     @property
     def command(self) -> str:
-        """The command that trains it."""
+        """The command that trains the explainer."""
         words = ["exegesis", "empirical", "train", "--model", self.model, "--method", self.method]
         words += ["--dataset", self.dataset, "--train-size", str(self.train_size)]
         words += ["--held-out", str(self.held_out)] * (self.held_out != 100)
@@ -93,7 +97,7 @@ class EmpiricalPlan:
 
 
 def plan_from_json(spec: Spec) -> EmpiricalPlan:
-    """The plan in a job's specification. Errors: a field that is missing, unknown or of another shape."""
+    """Return the plan in a job's specification. Errors: a field that is missing, unknown or has the wrong type."""
     plain = dict(spec)
     params = plain.pop("params", {})
     texts = [plain.get(name) for name in ("model", "method", "dataset", "out")]
@@ -104,7 +108,7 @@ def plan_from_json(spec: Spec) -> EmpiricalPlan:
 
 
 def check(plan: EmpiricalPlan) -> Explainer:
-    """Refuse a plan that cannot be carried out; return the method. Loads no model."""
+    """Return the method of a plan. Errors: the plan cannot be run. No model is loaded."""
     check_name(plan.out)
     if plan.kind == "image" and read_view(plan.model).windows:
         raise UsageError(
@@ -129,7 +133,7 @@ def check(plan: EmpiricalPlan) -> Explainer:
 
 
 def source_of(plan: EmpiricalPlan) -> ExampleSource:
-    """The split that the plan names, else the train split, else the whole data set if it has no splits."""
+    """Load the split that the plan names, else the train split, else the whole data set if it has no splits."""
     if plan.split is not None:
         return load_source(plan.kind, plan.dataset, plan.split, tolerant=True)
     try:
@@ -142,10 +146,10 @@ def source_of(plan: EmpiricalPlan) -> ExampleSource:
 
 
 def requests_of(plan: EmpiricalPlan, source: ExampleSource) -> tuple[list[Request], list[Request]]:
-    """The requests of the exact maps: of the examples to train on, and of those held out.
+    """Return the requests for exact maps: (training examples, held-out examples).
 
-    Larger train sizes contain smaller ones, and what is held out is the same for all. Every second example is explained
-    for a class that the seed draws, the others for the predicted one. Errors: the data set is too small.
+    Larger train sizes contain smaller ones, with the same held-out examples. Every second example is explained for a
+    random class drawn by seed, the others for the predicted class. Errors: the data set is too small.
     """
     needed = plan.train_size + plan.held_out
     classes = len(catalog.model_labels(plan.model))
@@ -172,9 +176,7 @@ def _title(spec: Spec) -> str:
 
 @job_kind("empirical", title=_title, check=lambda spec: check(plan_from_json(spec)))
 def units(spec: Spec) -> Iterator[WorkUnit]:
-    """`model`, `method`, `dataset`, `out`, `train_size`?, `held_out`?, `seed`?, `split`?, `params`?: a unit a map, and
-    one that fits and saves the explainer.
-    """
+    """Yield one unit per exact map, and one that fits and saves the explainer. `spec`: fields of `EmpiricalPlan`."""
     plan = plan_from_json(spec)
     method = check(plan)
     requests = _by_length([one for part in requests_of(plan, source_of(plan)) for one in part])
@@ -183,19 +185,19 @@ def units(spec: Spec) -> Iterator[WorkUnit]:
     yield from batched_units(
         [key_of(one) for one in requests], requests, labels, explain_many, f"{method.title} on {plan.model}", rows
     )
-    # Never stored under its key: a resumed job fits again, which takes seconds.
+    # Nothing is stored under this key, so a resumed job fits again, which takes seconds.
     key = key_for({"kind": "empirical explainer", "plan": plan.as_plain()})
     step = UnitStep("Fitting", 0, 1, rows, "maps")
     yield WorkUnit(key, "fit", partial(train, plan), stores_itself=True, step=step)
 
 
 def _by_length(requests: Sequence[Request]) -> list[Request]:
-    """Short texts first, so that little of a pass is padding; pictures in their order."""
+    """Sort texts by length, so that batches need little padding; images keep their order."""
     return sorted(requests, key=lambda one: one.example.length)
 
 
 def train(plan: EmpiricalPlan, report: Report = silent, cancel: CancelToken | None = None) -> EmpiricalExplainer:
-    """Train an empirical explainer and save it in the home. Maps that are cached are not computed again.
+    """Train an empirical explainer and save it in the home folder. Cached maps are not computed again.
 
     Errors: those of the plan, of a data set that cannot be read, and of the method.
     """
@@ -204,7 +206,7 @@ def train(plan: EmpiricalPlan, report: Report = silent, cancel: CancelToken | No
 
 
 def compute(plan: EmpiricalPlan, report: Report = silent, cancel: CancelToken | None = None) -> EmpiricalExplainer:
-    """As `train`, without saving it."""
+    """Train an empirical explainer without saving it."""
     source = source_of(plan)
     with cancellable(cancel):
         wanted, held = requests_of(plan, source)
@@ -217,19 +219,19 @@ def compute(plan: EmpiricalPlan, report: Report = silent, cancel: CancelToken | 
 
 @dataclass(frozen=True, eq=False)
 class MapData:
-    """Exact maps with the features of their tokens or patches; special tokens left out."""
+    """Exact maps with the features of their tokens or patches, without special tokens."""
 
     requests: Sequence[Request]
     exact: Sequence[Explanation]
     features: Sequence[Float[np.ndarray, "_ feature"]]
     seconds: float
-    """Of the features of one input alone."""
+    """Mean seconds to compute the features of a single input."""
     shared: int
-    """How many features come first that all classes share."""
+    """Number of leading features whose weights all classes share."""
 
     @classmethod
     def read(cls, requests: Sequence[Request]) -> MapData:
-        """The cached maps with the features of their tokens or patches, which are computed."""
+        """Load the cached maps and compute the features of their tokens or patches."""
         exact = explain_many(requests)
         with runtime.turn(lends=True):
             kind = requests[0].example.kind
@@ -254,17 +256,17 @@ class MapData:
 
     @property
     def predicted(self) -> list[bool]:
-        """Whether the explained class is the predicted one."""
+        """Whether the explained class is the predicted one, for each map."""
         return [one.provenance.target == one.prediction.index for one in self.exact]
 
 
 def fit(data: MapData) -> tuple[Float[np.ndarray, "feature"], float]:
-    """Ridge regression of the exact scores on the features; the weights and the penalty.
+    """Fit a ridge regression of the exact scores on the features. Returns (weights, penalty).
 
-    Features are divided by their root mean square; those that all classes share count `EMPHASIS` times: where others
-    are of single classes, they are few.
-    The penalty is that of `PENALTIES` with the least squared error over `FOLDS` folds of whole inputs, since tokens or
-    patches of one input are alike.
+    Features are divided by their root mean square. Those that all classes share are multiplied by `EMPHASIS`, because
+    they are few if the others belong to single classes.
+    The penalty is the one in `PENALTIES` with the smallest squared error over `FOLDS` folds. Folds consist of whole
+    inputs, because tokens or patches of one input are similar.
     """
     scale = np.sqrt((np.concatenate(list(data.features)) ** 2).mean(0))
     scale = np.where(scale > 0, scale, 1.0)
@@ -285,7 +287,7 @@ def fit(data: MapData) -> tuple[Float[np.ndarray, "feature"], float]:
 def ridge(
     x: Float[np.ndarray, "row feature"], y: Float[np.ndarray, "row"], penalties: Sequence[float]
 ) -> Float[np.ndarray, "penalty feature"]:
-    """`min |y - Xw|² + penalty |w|²` for each penalty, by the eigenvectors of the smaller of XᵀX and XXᵀ."""
+    """Solve `min |y - Xw|² + penalty |w|²` for each penalty, by eigendecomposition of the smaller of XᵀX and XXᵀ."""
     if x.shape[1] <= len(x):
         values, vectors = np.linalg.eigh(x.T @ x)
         projected = vectors.T @ (x.T @ y)
@@ -328,10 +330,10 @@ def _card(
 
 
 def held_out_errors(data: MapData, tests: MapData, weights: Float[np.ndarray, "feature"]) -> dict[str, MapErrors]:
-    """The errors on the held-out maps: of the predicted class, of other classes, and of what is compared on the former.
+    """Return the errors on held-out maps: for predicted classes, for other classes, and of baselines on the former.
 
-    Gradient x input is in another unit: it is scaled by the factor that fits the train maps best. The mean map is that
-    of the predicted classes, where all maps have one grid.
+    Gradient x input has another unit, so it is scaled by the factor that fits the training maps best. The mean map, for
+    images only, averages the training maps of predicted classes, which all have the same grid.
     """
     own = [at for at, predicted in enumerate(tests.predicted) if predicted]
     other = [at for at, predicted in enumerate(tests.predicted) if not predicted]
@@ -355,14 +357,14 @@ def held_out_errors(data: MapData, tests: MapData, weights: Float[np.ndarray, "f
 
 
 def _scaled_gradients(data: MapData, tests: MapData) -> list[np.ndarray]:
-    """Gradient x input, the first feature, by the factor that fits the train maps."""
+    """Return gradient x input (the first feature), scaled by the factor that fits the training maps best."""
     sums, scores = np.concatenate([rows[:, 0] for rows in data.features]), np.concatenate(data.scores)
     factor = float(sums @ scores / max(sums @ sums, 1e-300))
     return [factor * rows[:, 0] for rows in tests.features]
 
 
 def _at_lowest_cost(tests: MapData) -> list[np.ndarray] | None:
-    """The maps of the same method at its lowest cost; None where it has no parameter that bounds the cost."""
+    """Return the maps of the same method at its lowest cost; None if it has no parameter that bounds the cost."""
     request = tests.requests[0]
     metadata = {one.name: one.metadata for one in fields(explainer(request.method, request.example.kind).params)}
     lowest: dict[str, Plain] = {name: metadata[name]["low"] for name in BUDGETS if name in metadata}

@@ -1,4 +1,4 @@
-"""Reproduction of papers: declared claims, the experiments that try them, verdicts, and reports of these.
+"""Reproduction of papers: declared claims, the experiments that test them, verdicts, and reports.
 
-`papers.py` holds what is data of a paper; `thesis.py` and `smat.py` its question and experiments.
+`papers.py` holds each paper's data; `thesis.py` and `smat.py` hold the queries and experiments.
 """

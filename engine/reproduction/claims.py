@@ -1,8 +1,8 @@
-"""The declared claims, and the question about them that a reproduction answers.
+"""Declared claims, and the query that a reproduction answers.
 
-Declared are what each claim compares, the rule by which it holds, and the digest that shows that none was moved. The
-question (`ReproductionQuery`) says at which scale and on how many examples claims are tried; each paper supplies the
-experiments and numbers that answer it.
+A declaration states what each claim compares and the rule by which it holds; its digest shows that nothing was changed
+later. The query (`ReproductionQuery`) sets the scale and the number of examples; each paper supplies the experiments
+and numbers that answer it.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ FOLDER = Path(__file__).parent
 Rule = Literal["at least", "more than", "at most", "within"]
 Names = Mapping[str, tuple[str, ...]]
 Sizes = Mapping[str, Mapping[str, int]]
-"""Examples of each train size of a task, by the task and the name of the size."""
+"""Number of examples of each train size, by task and name of the size."""
 SPARSEMAX = "sparsemax"
 MISSING_SIZES = "Only some of the train sizes that it compares are taught at this scale."
 
 
 @dataclass(frozen=True)
 class Term:
-    """`times` a number of a task."""
+    """A term of a contrast: a number of a task, multiplied by `times`."""
 
     times: int | float
     task: str
@@ -53,15 +53,15 @@ class Term:
 
     @property
     def unit(self) -> str:
-        """What its values are of."""
+        """The unit that its values vary over, "examples" or "seeds"."""
         return "examples"
 
 
 @dataclass(frozen=True)
 class MethodTerm(Term):
-    """The mean of a metric over methods and models. `models`: by the part they play, such as `size-1`.
+    """The mean of a metric over methods and models. `models`: the parts that they play, such as `size-1`.
 
-    `take`: "variance" for the variance of the models' means, without the noise of their examples.
+    `take`: "variance" for the variance between the models' means, without the noise of their examples.
     """
 
     methods: tuple[str, ...]
@@ -70,13 +70,13 @@ class MethodTerm(Term):
 
     @property
     def subject(self) -> tuple[object, ...]:
-        """What two terms of a sum may not share."""
+        """The measured quantity, which must differ between the terms of a contrast."""
         return self.task, self.metric, self.methods, self.models
 
 
 @dataclass(frozen=True)
 class StudentTerm(Term):
-    """A number of students or of their explainers. `size`: the name of a train size. `side`: of a pair, else empty."""
+    """A measure of students or of their explainers. `size`: name of a train size. `side`: of a pair, else empty."""
 
     setting: str
     size: str
@@ -85,7 +85,7 @@ class StudentTerm(Term):
 
     @property
     def subject(self) -> tuple[object, ...]:
-        """What two terms of a sum may not share."""
+        """The measured quantity, which must differ between the terms of a contrast."""
         return self.task, self.metric, self.setting, self.size, self.normalization
 
     @property
@@ -95,22 +95,22 @@ class StudentTerm(Term):
 
 @dataclass(frozen=True)
 class Contrast:
-    """A sum of terms; `name`: what is compared, as far as it differs within the claim."""
+    """A weighted sum of terms. `name`: the parts of the comparison that differ within the claim."""
 
     name: str
     terms: tuple[Any, ...]
     oriented: bool = False
-    """Whether metrics where lower is better count with the other sign, so that more is always better."""
+    """Whether metrics for which lower is better are negated, so that higher is always better."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A finding of a paper, in our words, and the rule by which it holds. `title`: in few words.
+    """A finding of a paper and the rule by which it holds. `says`: the finding in our words. `title`: a short form.
 
-    `entries`: each must follow the rule; an entry does as soon as one of its contrasts does. `least`: how many must,
-    None for all. `bounds`: what a contrast must lie between, None where there is no such bound. `by_construction`: why
-    it holds with random weights too, else empty. `people`: why only people can tell, else empty. `why`: why nothing of
-    it can be run, else empty.
+    `entries`: groups of alternative contrasts; an entry holds if one of its contrasts follows the rule. `least`: number
+    of entries that must hold, None for all. `bounds`: lower and upper bound of a contrast, None for no bound.
+    `by_construction`: why it holds with random weights too, else empty. `people`: why only a user study can decide it,
+    else empty. `why`: why it cannot be run at all, else empty.
     """
 
     id: str
@@ -127,7 +127,7 @@ class Claim:
 
     @property
     def strict(self) -> bool:
-        """Whether the bound itself is too little."""
+        """Whether a value on the bound fails."""
         return self.rule == "more than"
 
     @property
@@ -144,15 +144,19 @@ class Claim:
 
     @property
     def unit(self) -> str:
-        """What its numbers differ by: examples, or the seeds of students."""
+        """The unit that its numbers vary over: "examples", or "seeds" of students."""
         return "examples" if self.people or any(term.unit == "examples" for term in self.terms) else "seeds"
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """All claims of a topic. `revised`: when and why they were. `examples`: by scale. `tasks`: the metrics that each
-    needs. `settings`: of the experiments of each source, by scale; `examples` of one are those of the source, where it
-    takes fewer. `seeds`: how many students are taught, and needed. `digest`: SHA-256 of all that is declared.
+    """All claims of a topic, as declared in its file.
+
+    `revised`: when and why they were revised. `examples`: number of examples by scale. `tasks`: the metrics that each
+    task needs. `settings`: settings of the experiments, by scale and source; the setting `examples` is the number of
+    examples of a source that uses fewer. `seeds`: numbers of seeds that are trained, and that are needed. `groups`:
+    members of the named groups in `entries`. `entries`: the claims as plain values. `digest`: SHA-256 of the whole
+    declaration.
     """
 
     topic: str
@@ -172,11 +176,11 @@ class Declaration:
 
     @functools.cached_property
     def claims(self) -> tuple[Claim, ...]:
-        """All of them; of claims about students those without train sizes."""
+        """All claims; those about students have no entries, because they need train sizes."""
         return self._read({})
 
     def select(self, ids: Sequence[str] = (), sizes: Sizes | None = None) -> tuple[Claim, ...]:
-        """The claims with these ids in the order of the paper, all where none are named. Errors list the known ones."""
+        """Return the claims with these ids, in the paper's order; all if `ids` is empty. Errors list the known ids."""
         for id in ids:
             if id not in self.ids:
                 raise unknown("claims", id, self.ids)
@@ -190,12 +194,12 @@ class Declaration:
 
 @functools.cache
 def declaration(topic: str = THESIS_TOPICS[0]) -> Declaration:
-    """The declaration of a topic."""
+    """Return the declaration of a topic."""
     return load_declaration(FOLDER / TOPICS[topic].declaration, topic)
 
 
 def load_declaration(file: Path, topic: str) -> Declaration:
-    """Read a file of claims."""
+    """Read the declaration of a topic from a file."""
     plain = json.loads(file.read_text(encoding="utf-8"))
     groups = {name: tuple(own) for kind in ("methods", "models", "groups") for name, own in plain.get(kind, {}).items()}
     return Declaration(
@@ -213,13 +217,13 @@ def load_declaration(file: Path, topic: str) -> Declaration:
 
 
 def thesis_claims(scale: str = "embedded") -> tuple[Claim, ...]:
-    """The claims of the thesis that are tried at a scale, in its order."""
+    """Return the claims of the thesis that are tested at a scale, in the order of the thesis."""
     claims = (claim for topic in topics_at("thesis", scale) for claim in declaration(topic).claims)
     return tuple(sorted(claims, key=lambda claim: claim.section.partition(",")[0]))
 
 
 def bounds_of(rule: Rule, threshold: Any) -> Bounds:
-    """What a number must lie between, None where there is no such bound."""
+    """Return the (lower, upper) bounds of a rule, None for no bound."""
     if rule == "within":
         low, high = threshold
         return low, high
@@ -228,14 +232,14 @@ def bounds_of(rule: Rule, threshold: Any) -> Bounds:
 
 Part = Mapping[str, Any]
 Choice = Mapping[str, str]
-"""What a claim goes through, one member of each group."""
+"""One member of each group that a claim iterates over, by the name of the group."""
 TermReader = Callable[[Part, Choice, Names, Sizes], Any]
 ContrastName = Callable[[Choice, Sequence[Any], Sizes], str]
 
 
 @dataclass(frozen=True)
 class _Reader:
-    """Substitutes members of groups and train sizes for their names; leaves out what is not taught."""
+    """Reader of declared claims. It expands groups and names of train sizes, and drops sizes that are not trained."""
 
     groups: Names
     sizes: Sizes
@@ -256,12 +260,12 @@ class _Reader:
         )  # fmt: skip
 
     def _choices(self, groups: Mapping[str, str | list[str]]) -> list[dict[str, str]]:
-        """Each choice of one member for each name. `groups`: members, or the name of their group."""
+        """Return all combinations of one member per group. `groups`: members, or the name of a declared group."""
         members = [tuple(named) if isinstance(named, list) else self.groups[named] for named in groups.values()]
         return [dict(zip(groups, chosen, strict=True)) for chosen in itertools.product(*members)]
 
     def _contrast(self, plain: Mapping[str, Any], choice: Choice) -> Contrast | None:
-        """None where it would compare something with itself, or needs a train size that is not taught."""
+        """Return the contrast; None if it compares a quantity with itself or needs a train size that is not trained."""
         terms = tuple(self.term(part, choice, self.groups, self.sizes) for part in plain["sum"])
         if None in terms or len({term.subject for term in terms}) < len(terms):
             return None
@@ -287,7 +291,7 @@ def _method_contrast(choice: Choice, terms: Sequence[MethodTerm], sizes: Sizes) 
 
 
 def _student_term(part: Part, choice: Choice, groups: Names, sizes: Sizes) -> StudentTerm | None:
-    """None where the train size is not taught."""
+    """Return the term, or None if its train size is not trained."""
     values: dict[str, Any] = {name: choice.get(value, value) for name, value in part.items()}
     term = StudentTerm(
         values["times"], values["of"], values["measure"], values["setting"], values["size"],
@@ -308,36 +312,36 @@ READERS: Mapping[str, tuple[TermReader, ContrastName]] = {
     "thesis": (_method_term, _method_contrast),
     "smat": (_student_term, _student_contrast),
 }
-"""By paper: how a term is read, and how a contrast is named."""
+"""Functions that read a term and name a contrast, by paper."""
 
 
 PLACES_FILE = "places.json"
-"""Name that a report gives the file of folders by name."""
+"""Name of the file of folders in the command of a report."""
 
 
 class NoNumber(Exception):
-    """Says why a contrast comes to no number."""
+    """Raised if a contrast has no number; the message is the reason."""
 
 
 @runtime_checkable
 class Findings(Protocol):
-    """The values of all experiments, as claims ask for them."""
+    """Values of all experiments, from which the numbers of claims are computed."""
 
     def entries(self, claim: Claim) -> Sequence[Sequence[Contrast]]:
-        """The claim's entries on the data sets that were used."""
+        """Return the claim's entries, with the data sets that stand in for its tasks."""
 
     def missing(self, claim: Claim) -> str:
-        """Why what the claim needs is not there, else empty."""
+        """Return why results that the claim needs are missing, else an empty string."""
 
     def number(
         self, claim: Claim, contrast: Contrast, seed: int, error_rates: tuple[float, float]
     ) -> tuple[ClaimNumber, Margin]:
-        """The number of a contrast, and how far it is inside the claim's bounds. Errors: `NoNumber`."""
+        """Return the number of a contrast and its margin inside the claim's bounds. Errors: `NoNumber`."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the experiments of a query yield. `rows`: of the paper's tables, None of a paper without."""
+    """Results of a query's experiments. `rows`: rows of the paper's tables, None for a paper without."""
 
     findings: Findings
     models: tuple[ModelSummary, ...]
@@ -347,8 +351,11 @@ class Evidence:
 
 @dataclass(frozen=True)
 class ReproductionQuery(ABC):
-    """`examples`: None for as many as are declared. `claims`: none for all. `places`: folders of models, bases and data
-    sets by name."""
+    """Which claims of a topic to reproduce, and how.
+
+    `examples`: None for the declared number. `claims`: ids, empty for all. `places`: folders of models, bases and data
+    sets by name.
+    """
 
     scale: str = "embedded"
     examples: int | None = None
@@ -362,37 +369,37 @@ class ReproductionQuery(ABC):
     @property
     @abstractmethod
     def topic_id(self) -> str:
-        """The topic whose claims are meant."""
+        """Id of the topic that the claims belong to."""
 
     @property
     @abstractmethod
     def selected_claims(self) -> tuple[Claim, ...]:
-        """The claims that are meant, in the order of the paper."""
+        """The selected claims, in the order of the paper."""
 
     @abstractmethod
     def collect(self, report: Report = silent, compute: bool = True) -> Evidence:
-        """Run the experiments that the claims need. `compute`: also what a job would have computed before.
+        """Run the experiments that the claims need. Cached results are not computed again.
 
-        What is there from before is not computed again.
+        `compute`: False in a job whose earlier units have already trained the students.
         """
 
     @abstractmethod
     def key_parts(self) -> dict[str, Any]:
-        """What the report depends on, for its cache key: models and data sets as they are."""
+        """Return the parts of the report's cache key: the current models and data sets, and versions."""
 
     @abstractmethod
     def models_of_claims(self, models: Sequence[ModelSummary]) -> dict[str, list[ModelSummary]]:
-        """The models that each claim rests on, by its id."""
+        """Return the models that each claim rests on, by claim id."""
 
     def duplicates(self) -> dict[str, str]:
-        """Claims with the same numbers as an earlier one, and which that is."""
+        """Map the ids of claims that have the same numbers as an earlier claim to the id of that claim."""
         return {}
 
     def as_plain(self) -> dict[str, object]:
         return {**dataclasses.asdict(self), "claims": list(self.claims)}
 
     def check(self) -> None:
-        """Raise `UsageError` for an unknown scale or claim, and for numbers that are not allowed."""
+        """Raise `UsageError` for an unknown scale or claim, or for invalid numbers."""
         scale_of(self.scale)
         if self.scale not in self.about.scales:
             raise not_allowed("scale", f"{' or '.join(self.about.scales)} for these claims", self.scale)
@@ -404,7 +411,7 @@ class ReproductionQuery(ABC):
 
     @property
     def about(self) -> Topic:
-        """The topic as data."""
+        """The topic of the claims."""
         return TOPICS[self.topic_id]
 
     @property
@@ -413,11 +420,11 @@ class ReproductionQuery(ABC):
 
     @property
     def count(self) -> int:
-        """Examples of each data set, where it has as many."""
+        """Number of examples of each data set, if it has as many."""
         return self.declaration.examples[self.scale] if self.examples is None else self.examples
 
     def command(self) -> str:
-        """The command that repeats it. `PLACES_FILE` names the folders of `places`, which are those of this machine."""
+        """Return the command that repeats it, with `PLACES_FILE` in place of the local folders in `places`."""
         first = topics_at(self.about.paper, self.scale)[:1]
         topic = f" --topic {self.topic_id}" if first != (self.topic_id,) else ""
         claims = f" --claims {','.join(self.claims)}" if self.claims else ""
@@ -436,7 +443,7 @@ def interval_number(
     at_best: bool,
     smallest_gain: float = 0.0,
 ) -> tuple[ClaimNumber, Margin]:
-    """A number with its intervals. `intervals`: at the plain error rate, then at those of its claim."""
+    """Return a claim's number and its margin. `intervals`: at `ERROR_RATE`, then at the claim's two error rates."""
     plain, inner, outer = intervals
     inside = margin(value, inner, outer, claim.bounds, n, claim.strict, rates, smallest_gain)
     return ClaimNumber(contrast.name, value, *plain, *outer, n, inside.verdict, at_best, smallest_gain), inside

@@ -1,4 +1,4 @@
-"""The report as Markdown and CSV: the same bytes for the same numbers, so without folders, and without a date."""
+"""Reports as Markdown and CSV. Equal numbers give equal bytes, so the files contain no local folders and no date."""
 
 from __future__ import annotations
 
@@ -48,13 +48,15 @@ TABLES = {
     ACTIVE: ("Share of heads with a weight above 0 (figure 5)", "median", "quartiles", "seeds"),
     DEPTH: ("Mean layer of the weight, 0 the first and 1 the last (figure 5)", "median", "quartiles", "seeds"),
 }
-"""Title and columns of the tables of the SMaT paper."""
+"""Title, and the columns for value, interval and n, of the tables of the SMaT paper."""
 
 
 @dataclass(frozen=True)
 class FailureReason:
-    """Why a claim fails here, as it was examined after a run, or what a claim that holds survives. `reason`: code,
-    scale, or what else it is. `how`: how that is known."""
+    """Why a claim fails here, as examined after a run; or which further tests a claim that holds has passed.
+
+    `reason`: the cause, such as code or scale. `how`: how it is known.
+    """
 
     reason: str
     how: str
@@ -64,8 +66,8 @@ class FailureReason:
 class Examination:
     """The examination of a topic's claims after their run. `reasons`: by claim.
 
-    `trainings`: by claim, its verdicts on other trainings of its models; `which` they are, and `how` they were judged.
-    `overall`: by claim, its verdict over all trainings and the examples.
+    `trainings`: by claim, its verdicts on other trainings of its models. `which`: a description of these trainings.
+    `how`: how they were judged. `overall`: by claim, its verdict over all trainings and examples.
     """
 
     reasons: Mapping[str, FailureReason] = field(default_factory=dict)
@@ -80,14 +82,14 @@ class Examination:
 
 
 def topic_examination(topic: Topic, digest: str) -> Examination | None:
-    """None of a topic whose failures are not examined. `digest`: of the claims that a report answers."""
+    """Return the topic's examination, or None if it has none. `digest`: of the claims of the report."""
     return read_examination(FOLDER / topic.reasons, declaration(topic.id), digest) if topic.reasons else None
 
 
 def read_examination(file: Path, declared: Declaration, digest: str) -> Examination:
-    """Read an examination; an empty one where the file is of other claims, by their digest.
+    """Read an examination; an empty one if the file does not exist or its claims have another digest.
 
-    Errors: a file of another shape, or one that names a claim that is not declared or a verdict that there is not.
+    Errors: a file of another structure, or one that names an undeclared claim or an unknown verdict.
     """
     if not file.exists():
         return Examination()
@@ -113,7 +115,7 @@ def _verdict(name: object) -> Verdict:
 
 
 def examination_text(outcome: ClaimOutcome, examination: Examination | None) -> str:
-    """Why a claim fails, or how else one that holds was tested, and the verdicts on other trainings."""
+    """Return why a claim fails, or how one that holds was tested further, and the verdicts on other trainings."""
     if examination is None:
         return ""
     one, others = examination.reasons.get(outcome.id), examination.trainings.get(outcome.id, ())
@@ -132,7 +134,7 @@ def examination_text(outcome: ClaimOutcome, examination: Examination | None) -> 
 
 
 def report_files(report: Reproduction, query: ReproductionQuery, provenance: str = "") -> dict[str, Callable[[], str]]:
-    """The files of a report, by the end of their names: how each is written. `provenance`: see `markdown`."""
+    """Return the files of a report: a function for the content of each, by suffix. `provenance`: see `markdown`."""
     files: dict[str, Callable[[], str]] = {
         ".md": lambda: markdown(report, query, provenance),
         ".json": lambda: json.dumps(report.as_plain(), indent=1, ensure_ascii=False) + "\n",
@@ -145,10 +147,10 @@ def report_files(report: Reproduction, query: ReproductionQuery, provenance: str
 def markdown(
     report: Reproduction, query: ReproductionQuery, provenance: str = "", examination: Examination | None = None
 ) -> str:
-    """The whole report. Its first line names command, seed, versions and the digest of what was declared.
+    """Return the report as Markdown. Its first line states command, seed, versions and the digest of the claims.
 
-    `query`: the one it answers. `provenance`: when and with what it was made, of a report that comes with the project.
-    `examination`: None for the one that comes with the project.
+    `query`: the query that the report answers. `provenance`: when and with what a shipped report was made.
+    `examination`: None for the one that ships with the project.
     """
     claims = {claim.id: claim for claim in query.selected_claims}
     scale, topic, declared = scale_of(report.scale), query.about, query.declaration
@@ -198,12 +200,12 @@ def markdown(
 
 
 def tables_csv(report: Reproduction) -> str:
-    """A line for each number of the paper's tables."""
+    """Return the numbers of the paper's tables as CSV, one row each."""
     return _csv([field.name for field in fields(TableRow)], (astuple(row) for row in report.rows or ()))
 
 
 def claims_csv(report: Reproduction, claims: Sequence[Claim]) -> str:
-    """A line for each number of the claims; one without numbers has a line with its verdict alone."""
+    """Return the claims' numbers as CSV, one row each; a claim without numbers has a row with its verdict only."""
     sections = {claim.id: claim.section for claim in claims}
     head = [
         "claim",
@@ -249,7 +251,7 @@ def _csv(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table."""
+    """Return the lines of a Markdown table."""
     return [_line(head), _line(["---"] * len(head)), *map(_line, rows)]
 
 
@@ -258,7 +260,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _paragraph(text: str) -> list[str]:
-    """The text and an empty line; nothing where there is none."""
+    """Return the text followed by an empty line; an empty list if there is no text."""
     return [text, ""] if text else []
 
 
@@ -289,7 +291,7 @@ def _claim(claim: Claim, outcome: ClaimOutcome, scale: Scale, examination: Exami
 
 
 def _number(one: ClaimNumber, scale: Scale, has_gain: bool) -> list[str]:
-    """`has_gain`: with the smallest gain that counts."""
+    """Return the table row of a number. `has_gain`: whether there is a column for the smallest gain that counts."""
     name = wording.number_title(one.name, scale) or "all"
     ends = [wording.interval_text(one), wording.wide_interval_text(one)]
     gain = [wording.format_number(one.smallest_gain)] * has_gain
@@ -329,7 +331,7 @@ def _teacher(one: ModelSummary) -> list[str]:
 
 
 MODEL_CELLS: Mapping[str, Callable[[ModelSummary], list[str]]] = {"thesis": _model, "smat": _teacher}
-"""The row of a model in the report of a paper."""
+"""Functions for the row of a model, by paper."""
 
 
 def _attack_settings(plan: Mapping[str, Any]) -> str:
@@ -342,7 +344,7 @@ SETTINGS: Mapping[Source, Callable[[Mapping[str, Any]], str]] = {
     "randomization": lambda plan: f"each part randomized {plan['seeds']} times, {' and '.join(plan['modes'])}",
     "attack": _attack_settings,
 }
-"""How an experiment of each kind was done."""
+"""Functions that describe the settings of an experiment, by its kind."""
 
 
 def _experiment(one: ExperimentSummary) -> str:

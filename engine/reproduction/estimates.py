@@ -1,6 +1,6 @@
-"""Numbers of claims: from values by example, or by seed, to a contrast with its intervals.
+"""Estimates of contrasts, with intervals, from values by example or by seed.
 
-Intervals are at any error rate, and never without width, so that no claim is settled by a few equal examples.
+Intervals can have any error rate. They always have a width, so that a few equal examples never decide a claim.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from engine.reproduction.papers import EMBEDDED, OVERLAP, Scale, Source, ceiling
 from engine.reproduction.report import CEILING_WIDTH, ERROR_RATE, ROUNDING, ClaimNumber, Margin
 
 ValueKey = tuple[str, str, str, str]
-"""Key of the data set (or task), part that a model plays, method, metric."""
+"""Key of the data set, part that a model plays, method, metric."""
 ExampleValues = Mapping[int, float]
 """Values by example."""
 FEW = 5
-"""With as many examples that differ from all others a bootstrap is enough."""
+"""Number of examples differing from the most common value at which a bootstrap interval is reliable."""
 LARGEST_VARIANCE = 4 / 3
-"""How far a variance of four means from 0 to 1 can be moved at most, as a multiple of the share of examples moved."""
+"""Maximum change of the variance of four means in 0 to 1, as a multiple of the share of examples that change."""
 
 Weights = Sequence[int | float]
 Columns = Sequence[Float[np.ndarray, "example model"]]
@@ -35,7 +35,10 @@ Columns = Sequence[Float[np.ndarray, "example model"]]
 
 @dataclass(frozen=True)
 class ExampleFindings:
-    """`values`: by data set, part, method and metric. `absent`: why the model of a part has none of a source."""
+    """Values of experiments by example.
+
+    `values`: by data set, part, method and metric. `absent`: why there are none, by data set, part and source.
+    """
 
     values: Mapping[ValueKey, ExampleValues]
     absent: Mapping[tuple[str, str, Source], str] = field(default_factory=dict)
@@ -59,7 +62,7 @@ class ExampleFindings:
         return interval_number(claim, contrast, result.value, result.intervals, result.n, error_rates, at_best)
 
     def _at_best(self, contrast: Contrast) -> bool:
-        """Whether each method on each model has the best mean that its score can have, or one that is hardly below."""
+        """Whether the mean of each method on each model is within `CEILING_WIDTH` of the best possible score."""
         keys = [
             (term.task, model, method, ceiling_measure(term.metric))
             for term in contrast.terms
@@ -74,7 +77,10 @@ class ExampleFindings:
 
 
 def entries_at(scale: Scale, claim: Claim) -> list[tuple[Contrast, ...]]:
-    """The claim's entries with the data sets that stand in for its tasks, each once; two tasks may have the same."""
+    """Return the claim's entries, with tasks replaced by the keys of their data sets.
+
+    Entries that become equal, because one data set stands in for two tasks, are kept once.
+    """
     keys = {task: data.key for task, data in scale.tasks.items()}
 
     def place(contrast: Contrast) -> Contrast:
@@ -87,7 +93,10 @@ def entries_at(scale: Scale, claim: Claim) -> list[tuple[Contrast, ...]]:
 
 @dataclass(frozen=True)
 class Estimate:
-    """`intervals`: one for each error rate. `n`: examples that have all the values; of two data sets the smaller n."""
+    """The estimate of a contrast.
+
+    `intervals`: one per error rate. `n`: number of examples that have all values; the smaller number for two data sets.
+    """
 
     value: float
     intervals: tuple[Interval, ...]
@@ -100,10 +109,10 @@ def estimate(
     seed: int,
     error_rates: Sequence[float] = (ERROR_RATE,),
 ) -> Estimate:
-    """Estimate a contrast by pairs: only examples count that have a value in every cell of their task.
+    """Estimate a contrast from the examples that have every value that their task needs (a paired comparison).
 
-    Means over methods and models are taken within an example (`mean_interval`); of variances between models
-    see `variance_intervals`. Tasks have examples of their own, and their intervals are summed.
+    Values are averaged over methods and models within each example (`mean_interval`); for variances between models see
+    `variance_intervals`. Different tasks have different examples, so their intervals are summed.
     """
     tasks = dict.fromkeys(term.task for term in contrast.terms)
     of_tasks = ([term for term in contrast.terms if term.task == task] for task in tasks)
@@ -155,24 +164,25 @@ def _mean(keys: Sequence[ValueKey], values: Mapping[ValueKey, ExampleValues], ex
 
 
 def normal_quantile(error_rate: float) -> float:
-    """The two-sided quantile of the normal distribution."""
+    """Return the two-sided quantile of the standard normal distribution."""
     return NormalDist().inv_cdf(1 - error_rate / 2)
 
 
 @functools.cache
 def student_quantile(error_rate: float, degrees: int) -> float:
-    """The two-sided quantile of Student's t distribution with so many degrees of freedom."""
+    """Return the two-sided quantile of Student's t distribution with `degrees` degrees of freedom."""
     return float(scipy.stats.t.ppf(1 - error_rate / 2, degrees))
 
 
 def mean_interval(
     values: Float[np.ndarray, "example"], ends: Interval, terms: Sequence[MethodTerm], seed: int, error_rate: float
 ) -> Interval:
-    """Interval of the mean, wrong at that rate. `ends`: range of each value.
+    """Return the interval of the mean at an error rate. `ends`: range of each value.
 
-    Shares of 0 and 1: Clopper and Pearson (1934). Means and differences of such shares: as if two more examples (of a
-    mean four) had been half at one end and half at the other (Agresti and Coull, 1998; Bonett and Price, 2012). All
-    else: the bootstrap of `engine.metrics.results`, with room for what few examples cannot show.
+    One overlap that is 0 or 1 in every example: Clopper and Pearson (1934). Means and differences of overlaps: a normal
+    interval with pseudo-examples, half at each end of the range, four for a mean (Agresti and Coull, 1998) and two for
+    a difference (Bonett and Price, 2012). Other metrics: the bootstrap of `engine.metrics.results`, widened by
+    `with_room` for values too rare to be seen.
     """
     if any(term.metric != OVERLAP for term in terms):
         return with_room(values, widened_interval(values, seed, error_rate), ends, error_rate)
@@ -185,9 +195,9 @@ def mean_interval(
 
 
 def widened_interval(values: Float[np.ndarray, "example"], seed: int, error_rate: float) -> Interval:
-    """The 95% bootstrap interval, each side as much longer as Student's t is at that rate.
+    """Return the 95% bootstrap interval, with both sides scaled by the ratio of Student's t quantiles.
 
-    A bootstrap of 2,000 draws has no quantiles as far out as a claim of 48 numbers needs them.
+    A bootstrap of 2,000 draws cannot estimate the extreme quantiles that a claim of 48 numbers needs.
     """
     plain = interval(values, seed)
     assert plain is not None
@@ -197,9 +207,10 @@ def widened_interval(values: Float[np.ndarray, "example"], seed: int, error_rate
 
 
 def with_room(values: Float[np.ndarray, "example *_"], plain: Interval, ends: Interval, error_rate: float) -> Interval:
-    """Widen an interval where fewer than `FEW` examples differ from the commonest value.
+    """Widen an interval if fewer than `FEW` examples differ from the most common value.
 
-    As many may differ as Clopper and Pearson's upper end says, and each may lie at the end of the range.
+    The share of examples that may differ is the upper end of Clopper and Pearson's interval; each may lie at an end of
+    the range.
     """
     kinds, counts = np.unique(values.round(9), axis=0, return_counts=True)
     others = len(values) - int(counts.max())
@@ -212,9 +223,9 @@ def with_room(values: Float[np.ndarray, "example *_"], plain: Interval, ends: In
 
 
 def seed_interval(values: Float[np.ndarray, "seed"], ends: Interval, error_rate: float) -> Interval:
-    """Student's t interval of a mean over seeds, wrong at that rate. `ends`: range of each value.
+    """Return Student's t interval of a mean over seeds at an error rate. `ends`: range of each value.
 
-    Of equal values, which have no spread to go by, as much as one seed of so many can hide (`with_room`).
+    Equal values have no variance; their interval covers what this number of seeds may have missed (`with_room`).
     """
     mean = float(values.mean())
     if np.ptp(values) <= ROUNDING:
@@ -224,9 +235,10 @@ def seed_interval(values: Float[np.ndarray, "seed"], ends: Interval, error_rate:
 
 
 def range_of_sum(terms: Sequence[MethodTerm], weights: Weights) -> Interval:
-    """The range of the sum of the terms in any example.
+    """Return the range of the weighted sum of the terms for any example.
 
-    A fall is from -1 to 1; but a sum whose weights on the same models cancel compares what is left of one probability.
+    A drop in probability ranges from -1 to 1. If the weights on the same models cancel, the drops start from the same
+    probability and only the remaining probabilities, 0 to 1, are compared.
     """
     totals: dict[tuple[str, ...], float] = {}
     for term, weight in zip(terms, weights, strict=True):
@@ -240,7 +252,7 @@ def range_of_sum(terms: Sequence[MethodTerm], weights: Weights) -> Interval:
 
 
 def sum_interval(value: float, parts: Sequence[float], intervals: Sequence[Interval]) -> Interval:
-    """Interval of a sum of independent parts: adds the squares of their reach (Zou and Donner, 2008)."""
+    """Return the interval of a sum of independent parts, by adding squared half widths (Zou and Donner, 2008)."""
     below = math.sqrt(sum((one - low) ** 2 for one, (low, _) in zip(parts, intervals, strict=True)))
     above = math.sqrt(sum((high - one) ** 2 for one, (_, high) in zip(parts, intervals, strict=True)))
     return value - below, value + above
@@ -249,11 +261,11 @@ def sum_interval(value: float, parts: Sequence[float], intervals: Sequence[Inter
 def variance_intervals(
     columns: Columns, weights: Weights, error_rates: Sequence[float]
 ) -> tuple[float, tuple[Interval, ...]]:
-    """The weighted sum of the variances between the models' means, with an interval for each error rate.
+    """Return the weighted sum of variances between the models' means, with an interval per error rate.
 
-    It is free of the noise of the examples, so that it is 0 where the models are equal. The variance of the means
-    themselves is too large by the noise of each example with itself; left out, the mean of the products of all pairs
-    of different examples is right on average (Hoeffding's U-statistic, 1948).
+    The estimate is unbiased: 0 on average if the models are equal. The plain variance of the means is too large,
+    because the product of each example with itself adds its noise; averaging over pairs of different examples avoids
+    this (Hoeffding's U-statistic, 1948).
     """
     products = [weight * _products(own) for own, weight in zip(columns, weights, strict=True)]
     value, error = _mean_of_pairs(np.sum(products, axis=0))
@@ -265,7 +277,7 @@ def variance_intervals(
 
 
 def _products(column: Float[np.ndarray, "example model"]) -> Float[np.ndarray, "example example"]:
-    """What each two examples say together of the variance between the models."""
+    """Return each pair's contribution to the variance between the models; 0 on the diagonal."""
     centered = column - column.mean(axis=1, keepdims=True)
     products = centered @ centered.T / (column.shape[1] - 1)
     np.fill_diagonal(products, 0.0)
@@ -273,15 +285,15 @@ def _products(column: Float[np.ndarray, "example model"]) -> Float[np.ndarray, "
 
 
 def _mean_of_pairs(products: Float[np.ndarray, "example example"]) -> tuple[float, float]:
-    """The mean over pairs of different examples, and its standard error.
+    """Return the mean over pairs of different examples and its standard error.
 
-    The jackknife's (Arvesen, 1969) knows what single examples add. Where models are equal that is nothing, and only
-    what pairs add is left: Hoeffding's second term, which makes the error too large rather than too small.
+    The jackknife (Arvesen, 1969) covers the contribution of single examples, which vanishes if the models are equal.
+    Hoeffding's second term, the contribution of pairs, is added; it makes the error too large rather than too small.
     """
     n, total, own = len(products), products.sum(), products.sum(axis=1)
     value = float(total / (n * (n - 1)))
     if n < 3:
-        return value, 0.0  # no pair is left without one of them; the room for what is not seen is the interval
+        return value, 0.0  # leaving one out leaves no pair; `with_room` then sets the interval
     without = (total - 2 * own) / ((n - 1) * (n - 2))
     single = (n - 1) / n * ((without - without.mean()) ** 2).sum()
     pairs = 2 * (products**2).sum() / (n * (n - 1)) ** 2

@@ -1,4 +1,4 @@
-"""The experiments that claims rest on: how each is planned, carried out and looked up, and its values by example."""
+"""Experiments that the thesis's claims rest on: their plans, and their values by example."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ METHODS = (
     *TOP_THREE, "gradient_l2", "gradient_x_input", "attention_mean", "attention_rollout",
     "ensemble_all", "ensemble_top3",
 )  # fmt: skip
-"""The thesis's; why the L2 norm stands for its Gradients is said in the declaration."""
+"""The thesis's methods. The declaration states why `gradient_l2` stands for its "Gradients"."""
 GRADIENTS = ("gradient_l2", "gradient_x_input", "integrated_gradients")
 """Methods that can be attacked."""
 RANDOMIZED = (*GRADIENTS, "attention_mean", "attention_rollout")
 """Methods that depend on the parameters."""
 SPEARMAN = 0
-"""The place of Spearman's rho among the measures of a randomization."""
+"""Index of Spearman's rho in the measures of a randomization."""
 MODES = ("cascading", "independent")
 
 Curve = Float[np.ndarray, "stage"]
 Correctness = Iterable[tuple[str, bool | None]]
-"""Of each example, the model and whether it is right; None where that is not known."""
+"""(model, whether its prediction is correct) for each example; None if that is unknown."""
 
 
 @dataclass(frozen=True)
 class ExperimentRequest:
-    """The request for an experiment. `settings`: what is declared of it beside the claims."""
+    """The request for an experiment. `settings`: settings declared for its source."""
 
     models: tuple[str, ...]
     dataset: str
@@ -60,19 +60,21 @@ class ExperimentRequest:
 
 
 def are_known_correct(result: Any) -> Correctness:
-    """Whether the models are right, as the result of an evaluation or an attack says."""
+    """Return whether the predictions are correct, as stored in the result of an evaluation or attack."""
     return ((one.model, one.right) for one in result.facts)
 
 
 def count_skipped(result: Any) -> int:
-    """Number of examples that failed, over all models."""
+    """Return the number of examples that failed, over all models."""
     return len({(skip.of.model, skip.example) for skip in result.skips})
 
 
 @dataclass(frozen=True)
 class ExperimentKind:
-    """One kind of experiment. `job`: the kind of job that does the same. `rows`: a value of an example by model, method
-    and measure. `correctness`: whether the models are right. `skipped`: how many examples failed, over all models.
+    """One kind of experiment, as functions of a request or result.
+
+    `job`: the equivalent kind of job. `rows`: values by model, method, measure and example. `correctness`: whether the
+    models' predictions are correct. `skipped`: number of examples that failed, over all models.
     """
 
     job: str
@@ -83,7 +85,7 @@ class ExperimentKind:
 
 
 def plan_evaluation(request: ExperimentRequest) -> EvaluationPlan:
-    """The claims are about one operator, so that there is no second one."""
+    """Plan an evaluation. The claims are about one removal operator, so there is no second one."""
     settings = {"second_removal": NO_OPERATOR, **request.settings}
     return EvaluationPlan(
         request.models, request.dataset, METHODS, request.metrics, request.examples, request.seed, **settings
@@ -91,7 +93,10 @@ def plan_evaluation(request: ExperimentRequest) -> EvaluationPlan:
 
 
 def evaluation_rows(result: Evaluation) -> Iterator[MetricRow]:
-    """For a method whose maps order nothing on a model, the values of the random order on the same examples."""
+    """Yield the values of an evaluation.
+
+    A method that gives only constant maps on a model gets the values of the random order on the same examples.
+    """
     random = {(row.of.model, row.of.metric, row.example): row for row in result.rows if row.of.method == RANDOM}
     yield from result.rows
     for skip in result.skips:
@@ -106,7 +111,7 @@ def plan_randomization(request: ExperimentRequest) -> RandomizationPlan:
 
 
 def randomization_correctness(result: RandomizationResult) -> Correctness:
-    """Whether the models are right, by their predictions: a randomization keeps none."""
+    """Yield whether the models are correct, from new or cached predictions: a randomization stores none."""
     source = sample_of(result.plan).source
     for one in result.models:
         pairs = predict_examples(one.model, source, one.examples, result.plan.dtype)
@@ -121,7 +126,7 @@ def plan_attack(request: ExperimentRequest) -> AttackPlan:
 
 
 def attack_rows(rows: Sequence[AttackRow]) -> Iterator[MetricRow]:
-    """The attacked methods' measures by objective; leaves out what no claim is about."""
+    """Yield the measures of the attacked methods by objective, except measures that no claim uses."""
     for row in rows:
         key, id = row.key, f"{row.key.objective}_{row.key.metric}"
         if key.method == key.attacked and id in MEASURES:
@@ -129,10 +134,10 @@ def attack_rows(rows: Sequence[AttackRow]) -> Iterator[MetricRow]:
 
 
 def randomization_rows(models: Sequence[ModelRandomization]) -> Iterator[MetricRow]:
-    """The numbers of each model, method and example that has a rho at every stage."""
+    """Yield the measures of a randomization for each model, method and example that has a rho at every stage."""
     for one in models:
         rho = one.likeness[:, :, :, SPEARMAN]
-        # By the seeds at which there is a value; NaN where there is none.
+        # Mean over the seeds that have a value; NaN if none has.
         finite = np.isfinite(rho)
         total, count = np.where(finite, rho, 0.0).sum(1), finite.sum(1)
         means = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
@@ -145,10 +150,10 @@ def randomization_rows(models: Sequence[ModelRandomization]) -> Iterator[MetricR
 
 
 def curve_numbers(cascading: Curve, independent: Curve) -> Mapping[str, float]:
-    """Numbers of one example's curves of Spearman's rho, from the last block to the first; none where one is missing.
+    """Summarize one example's curves of Spearman's rho, whose stages go from the last block to the first.
 
-    The trend goes from -1, where rho falls from stage to stage, the model as it is included, to 1; it is 0 where rho
-    does not move.
+    Empty if a value is missing. The trend includes the trained model as the first stage; it is -1 if rho falls at every
+    stage, 1 if it rises, and 0 if it is constant.
     """
     if not np.isfinite([*cascading, *independent]).all():
         return {}
@@ -168,16 +173,13 @@ def curve_numbers(cascading: Curve, independent: Curve) -> Mapping[str, float]:
 def predict_examples(
     model: str, source: DataSource, indices: Sequence[int], dtype: str = DTYPES[0]
 ) -> list[tuple[SourceExample, Prediction]]:
-    """Each example with the model's prediction, from the cache where it is there.
-
-    Errors: those of reading an example, and of the model.
-    """
+    """Return each example with the model's prediction, cached if possible. Errors: those of the data and the model."""
     examples = [source.read(index) for index in indices]
     return list(zip(examples, predictions(model, [one.input for one in examples], dtype), strict=True))
 
 
 def are_correct(pairs: Sequence[tuple[SourceExample, Prediction]], source: DataSource) -> Iterator[bool | None]:
-    """Whether each prediction is the example's label; None where that is not known."""
+    """Yield whether each prediction equals the example's label; None if that is unknown."""
     for example, prediction in pairs:
         classes = match_classes(source.labels, prediction.labels, source.unnamed).indices
         label = None if example.class_index is None or classes is None else classes[example.class_index]
@@ -185,9 +187,9 @@ def are_correct(pairs: Sequence[tuple[SourceExample, Prediction]], source: DataS
 
 
 def label_correlation(pairs: Sequence[tuple[SourceExample, Prediction]]) -> tuple[float, int] | None:
-    """Pearson's correlation of a regression model's scores with the labels that are numbers, and of how many.
+    """Return (Pearson's correlation of a regression model's scores with numeric labels, number of examples).
 
-    None of fewer than three, or where either is always the same.
+    None for fewer than three examples, or if the scores or labels are constant.
     """
     numbers = [(one.example.label, prediction.probabilities[0]) for one, prediction in pairs]
     numbers = [pair for pair in numbers if isinstance(pair[0], float)]
@@ -208,4 +210,4 @@ KINDS: Mapping[Source, ExperimentKind] = {
     ),
     "attack": ExperimentKind("attack", plan_attack, lambda result: attack_rows(result.rows)),
 }
-"""The kinds that the thesis's claims rest on."""
+"""The kinds of experiments that the thesis's claims rest on, by source."""

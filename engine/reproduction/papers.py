@@ -1,7 +1,7 @@
-"""The papers and topics whose claims are tried, as data: scales with models and data sets, measures, and names.
+"""Papers and topics whose claims are tested, as data: scales with their models and data sets, measures, and names.
 
-A topic has its files and the sentences of its reports. The embedded scale has small models that come with the project,
-the full scale the thesis's own.
+A topic holds its file names and the sentences of its reports. The embedded scale uses small models that ship with the
+project, the full scale the thesis's own models, and the data scale real data in `EXEGESIS_DATA`.
 """
 
 from __future__ import annotations
@@ -16,23 +16,24 @@ from engine.errors import unknown
 from engine.metrics.catalog import FALL, FALL_OF_LOGIT, METRICS, Better
 
 MARKED_SST = "sst2-marked"
-"""SST-2 with labels by chance and the word of the label at the end: section 3.1."""
+"""SST-2 with random labels, each text followed by the word of its label (thesis, section 3.1)."""
 SIZES = "T5 sizes"
 FAMILIES = "architectures"
-"""The two comparisons, as experiments are named by them."""
+"""Names of the two comparisons of models in the names of experiments."""
 ALONE = "minilm"
-"""The part of a model that is compared with no other, and the model."""
+"""The part of a model that is not compared with others; also the name of that model."""
 
 
 @dataclass(frozen=True)
 class Topic:
-    """A set of claims that is declared, run and reported by itself.
+    """A set of claims that is declared, run and reported separately.
 
-    `paper`: as the command calls it. `about`: what the words of its claims mean. `quantity`: what explanations explain.
-    `level`: how numbers become a verdict. `declared`: what was declared before the run. `note`: what no number says.
-    `shared_data`: the claims that rest on the same examples where one data set stands in for two. `models`,
-    `experiments`: headings of the last parts of a report. `columns`: of the first of these. `reasons`: the file that
-    says why claims fail, empty where none does. `scales`: those at which it is run, the shipped one first.
+    `paper`: its name in the command. `about`: the terms of its claims. `quantity`: what explanations explain. `level`:
+    how numbers become a verdict. `declared`: what was declared before the run. `note`: remarks that no number shows.
+    `shared_data`: the claims that rest on the same examples if one data set stands in for two. `models`, `experiments`:
+    headings of the last two sections of a report. `columns`: columns of the table of models. `reasons`: the file with
+    the examination of the claims, empty if there is none. `scales`: the scales at which it is run, the shipped one
+    first.
     """
 
     id: str
@@ -57,7 +58,7 @@ class Topic:
 
     @property
     def suffix(self) -> str:
-        """End of the names of what exists once for each topic; empty for the first one."""
+        """End of the names of files that each topic has; empty for the first topic."""
         return "" if self.id == "faithfulness" else self.id
 
     @property
@@ -109,7 +110,7 @@ NON_FINDING_RULES = (
     "ranks: if the relevant words are the top ones that often), so nothing could differ. It is counted with another "
     "claim if both rest on the same numbers, because one data set stands in for two."
 )
-"""Follows the level of every topic."""
+"""Text that follows the level of every topic."""
 FAITHFULNESS = Topic(
     id="faithfulness",
     paper="thesis",
@@ -186,15 +187,16 @@ THESIS_TOPICS = tuple(topic.id for topic in PAPERS["thesis"])
 
 
 def topics_at(paper: str, scale: str) -> tuple[str, ...]:
-    """The topics of a paper that are run at a scale."""
+    """Return the ids of a paper's topics that are run at a scale."""
     return tuple(topic.id for topic in PAPERS[paper] if scale in topic.scales)
 
 
 @dataclass(frozen=True)
 class TaskData:
-    """The data set of a task of the thesis. `key`: the end of the names of models that are fine-tuned on it. `model`:
-    an embedded model that has learned it, for which none is fine-tuned. `training`: what `exegesis train` is told of
-    the others beside the thesis's recipe.
+    """The data set of a task of the thesis.
+
+    `key`: suffix in the names of models fine-tuned on it. `model`: an embedded model already trained on it, so that
+    none is fine-tuned. `training`: options of `exegesis train` that differ from the thesis's recipe.
     """
 
     key: str
@@ -205,8 +207,11 @@ class TaskData:
 
 @dataclass(frozen=True)
 class Scale:
-    """`tasks`: the data set of each task. `bases`: the model that plays each part. `trains`: whether models are still
-    to be fine-tuned."""
+    """A size of a reproduction, with its models and data sets.
+
+    `tasks`: the data set of each task. `bases`: the model that plays each part. `trains`: whether the run fine-tunes
+    these models.
+    """
 
     id: str
     tasks: Mapping[str, TaskData]
@@ -214,7 +219,7 @@ class Scale:
     trains: bool
 
     def model(self, part: str, task: str) -> str:
-        """The name of the model that plays the part on that task."""
+        """Return the name of the model that plays a part on a task."""
         return self.tasks[task].model or f"{self.bases[part].rpartition('/')[2]}-{self.tasks[task].key}"
 
     @property
@@ -257,7 +262,8 @@ FULL = Scale(
     },
     trains=True,
 )
-"""Tables 3.1 and section 3.6: four T5 of one kind (Tay et al., 2021), and four architectures of about one size."""
+"""Models of the thesis (table 3.1 and section 3.6): T5 in four sizes (Tay et al., 2021), and four architectures of
+about equal size."""
 _BRIEF = (("method", "lora"), ("epochs", 2), ("learning_rate", 5e-4))
 REAL = Scale(
     "data",
@@ -269,19 +275,19 @@ REAL = Scale(
     {ALONE: "minilm"},
     trains=True,
 )
-"""One model that is competent on real data, which lies in `EXEGESIS_DATA`."""
+"""One model that performs well on real data. The data must be in `EXEGESIS_DATA`."""
 SCALES = {scale.id: scale for scale in (EMBEDDED, FULL, REAL)}
 
 
 def scale_of(id: str) -> Scale:
-    """The scale with that name. Errors list the known ones."""
+    """Return the scale with this id. Errors list the known ones."""
     if id not in SCALES:
         raise unknown("scale", id, SCALES)
     return SCALES[id]
 
 
 def family_of(part: str) -> str:
-    """The comparison that a part belongs to; the part itself where it is compared with none."""
+    """Return the comparison that a part belongs to; the part itself if it belongs to none."""
     if part == ALONE:
         return part
     return SIZES if part.startswith("size-") else FAMILIES
@@ -289,8 +295,10 @@ def family_of(part: str) -> str:
 
 @dataclass(frozen=True)
 class Locations:
-    """Folders of models and data sets. `given`: by the names of models, bases and data sets. `folder`: of what is made
-    for the run."""
+    """Locations of models and data sets.
+
+    `given`: locations by the names of models, bases and data sets. `folder`: where models and data made by the run are.
+    """
 
     scale: Scale
     given: Mapping[str, str] = field(default_factory=dict)
@@ -311,16 +319,16 @@ class Locations:
 
 Source = Literal["evaluation", "randomization", "attack", "scaffold"]
 ATTACKS = ("unconstrained", "constrained")
-"""Both objectives, by which the names of an attack's measures begin."""
+"""The objectives of attacks; prefixes of the ids of their measures."""
 OVERLAP = "gt_overlap"
-"""The metric that is 0 or 1 in each example of one model."""
+"""The metric that is 0 or 1 for each example of a model."""
 BEST_RANK = {"mean_rank_pct": OVERLAP}
-"""A rank is the best that it can be where the marked tokens are the top ones: the measure that says so."""
+"""The metric that shows whether a rank is the best possible one, which it is if the marked tokens are the top ones."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """`low`, `high`: range of its values. `fall`: whether it is a fall of one probability."""
+    """A measure of an experiment. `low`, `high`: range of its values. `fall`: whether it is a drop in a probability."""
 
     id: str
     title: str
@@ -341,14 +349,14 @@ _SIMILARITIES = {
     "independent_first": "rho with the first block alone random",
     "independent_mean": "mean rho with each block alone random",
 }
-"""Spearman's rho of a map with that of the model as it is: a mean over the seeds in each example."""
+"""Measures of Spearman's rho between maps of the randomized and the trained model, averaged over seeds per example."""
 _CHANGES = {
     "rank_change": ("Rank change", 0.0),
     "top_k_sum_change_normalised": ("Top-k sum change, normalized", -2.0),
     "probability_change": ("Probability change", -1.0),
     "probability_distance": ("Probability distance", 0.0),
 }
-"""Title and lowest value of each; the highest value is 1, or 2 where the lowest is -2."""
+"""Title and lowest value of each measure of an attack; the highest value is 1, or 2 if the lowest is -2."""
 
 
 def _evaluation_measures() -> list[Measure]:
@@ -380,14 +388,14 @@ MEASURES = {
 
 
 def measure(id: str) -> Measure:
-    """The measure with that id. Errors list the known ones."""
+    """Return the measure with this id. Errors list the known ones."""
     if id not in MEASURES:
         raise unknown("metric", id, MEASURES)
     return MEASURES[id]
 
 
 def ceiling_measure(metric: str) -> str:
-    """The measure whose mean says whether a score is the best that it can be; empty where there is none."""
+    """Return the measure whose mean shows whether a score is at its maximum; an empty string if there is none."""
     known = measure(metric)
     return BEST_RANK.get(metric, metric if known.better == "high" and not known.fall else "")
 
@@ -399,9 +407,9 @@ STUDENT_MEASURES = {
     ACTIVE: "share of active heads",
     DEPTH: "mean layer of the weight",
 }
-"""Titles of what SMaT's claims are about."""
+"""Titles of the measures in SMaT's claims."""
 TAUGHT_PAIRS = {"ru-en": "Russian"}
-"""Language pairs of MLQE-PE, translated into English, that have students at the data scale; the original language."""
+"""Language pairs of MLQE-PE (into English) that have students at the data scale, with the source language."""
 TASKS = {
     "text": "texts",
     "image": "pictures",
@@ -428,7 +436,7 @@ _NAMES = {**TASKS, **SETTINGS, **NORMALIZATIONS, **SIDES}
 
 
 def choice_name(word: str) -> str:
-    """What a claim goes through, in words. `none` is the normalization: no claim goes through the setting."""
+    """Return the name of a member of a claim's group. `none` means the normalization: no group has the setting."""
     return _NAMES.get(word, word)
 
 

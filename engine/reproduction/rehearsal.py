@@ -1,7 +1,7 @@
-"""A rehearsal of the full scale: random models of the published sizes, short generated texts, two examples.
+"""Rehearsal of the full scale with random models of the published sizes, short generated texts and two examples.
 
-It runs all that the full scale runs, so that a machine shows what it can do before days of it are spent. Each part is
-timed, and what it takes at the full scale follows from the numbers of training steps, examples and attack steps.
+It runs every part of the full scale, to test a machine before days of computing are spent on it. Each part is timed;
+its time at the full scale is extrapolated from the numbers of training steps, examples and attack steps.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ from engine.training.finetuning import train
 from engine.training.image_training import train_images
 
 FEWEST_EXAMPLES, EPOCHS = 2, TrainConfig.epochs
-"""Examples of a rehearsal, and the epochs of each training of the full scale, of which a rehearsal does one."""
+"""Examples of a rehearsal, and epochs of each training at the full scale (a rehearsal runs one)."""
 TIMES = "rehearsal.json"
-"""Name of the file of measured times, in the folder of the rehearsal."""
+"""Name of the file with measured times, in the folder of the rehearsal."""
 THESIS_DATA = ("sst2", "multinli", "esnli")
 """The published data sets of the thesis."""
 PUBLISHED_EXAMPLES = {
     "sst2-marked": 67_349, "multinli": 392_702, "esnli": 549_367,
     "imdb": 25_000, "cifar100": 50_000, "mlqe": 35_000,
 }  # fmt: skip
-"""Training examples of the data sets of the full scale; of SMaT's teachers by the name of the experiment."""
+"""Number of training examples at the full scale, by data set; for SMaT's teachers, by preset."""
 
 
 @dataclass(frozen=True)
 class RehearsedPart:
-    """A part of a rehearsal. `seconds`: how long it took. `times`: how many times as much of it the full scale has.
+    """A part of a rehearsal. `seconds`: its duration. `times`: factor by which the full scale has more of it.
 
-    `memory`: the most bytes in use, of the GPU where there is one, else of the process until then.
+    `memory`: peak memory in bytes, of the GPU if there is one, else of the process since its start.
     """
 
     name: str
@@ -63,12 +63,12 @@ class RehearsedPart:
 
     @property
     def hours(self) -> float:
-        """What the part takes at the full scale on this machine."""
+        """Estimated hours of the part at the full scale on this machine."""
         return self.seconds * self.times / 3600
 
 
 def rehearsal_of(query: ThesisQuery) -> ThesisQuery:
-    """The query on random models and short texts, in a folder of its own. Errors: another scale than the full one."""
+    """Return the query with random models and short texts, in its own folder. Errors: the scale is not "full"."""
     if query.scale != "full":
         raise UsageError(f"--rehearse: applies to --scale full only, got {query.scale}. Add --scale full.")
     folder = Path(query.folder) / "rehearsal"
@@ -79,9 +79,9 @@ def rehearsal_of(query: ThesisQuery) -> ThesisQuery:
 
 
 def rehearse(query: ThesisQuery, report: Report = silent) -> tuple[RehearsedPart, ...]:
-    """Do and measure each part of the rehearsal of a query. What is done is not done again.
+    """Run and measure each part of the rehearsal of a query. Finished parts are not run again.
 
-    A part that was stopped is measured from where it goes on. Errors: those of the trainings and experiments.
+    An interrupted part is measured from where it resumes. Errors: those of the trainings and experiments.
     """
     own = rehearsal_of(query)
     write_stand_ins(own)
@@ -99,19 +99,19 @@ def rehearse(query: ThesisQuery, report: Report = silent) -> tuple[RehearsedPart
 
 
 def _by_model(query: ThesisQuery) -> Iterator[ThesisExperiment]:
-    """The experiments, each on one model."""
+    """Split the experiments into experiments on one model each."""
     return (replace(one, roles=(role,)) for one in query.experiments() for role in one.roles)
 
 
 class _Times:
-    """Seconds and memory of the parts that are done, in a file, so that a stopped rehearsal goes on."""
+    """Seconds and memory of finished parts, stored in a file so that an interrupted rehearsal can resume."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
         self.known: dict[str, list[float]] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
     def measure(self, name: str, work: Callable[[], float]) -> tuple[float, int]:
-        """Seconds, which `work` returns, and bytes that a part takes, or took where it is done."""
+        """Return (seconds, bytes) of a part, from the file or measured now. `work` runs it and returns its seconds."""
         check_cancelled()
         if name not in self.known:
             if torch.cuda.is_available():
@@ -123,7 +123,7 @@ class _Times:
 
 
 def peak_memory() -> int:
-    """The most bytes in use: of the GPU since the last reset, else of this process since it started."""
+    """Return the peak memory in bytes: of the GPU since the last reset, else of this process since its start."""
     if torch.cuda.is_available():
         return torch.cuda.max_memory_allocated()
     kilobytes = 1 if sys.platform == "darwin" else 1024
@@ -137,14 +137,14 @@ def _train(one: PlannedFineTuning, times: _Times) -> RehearsedPart:
 def _training(
     name: str, config: TrainConfig | ImageTrainConfig, run: Callable[[], float], published: int, times: _Times
 ) -> RehearsedPart:
-    """A training of one epoch, measured by the time of its steps alone. `published`: examples at the full scale."""
+    """Measure a training of one epoch by the time of its steps only. `published`: examples at the full scale."""
     seconds, memory = times.measure(name, run)
     steps = ceil(catalog.card(config.out)["sizes"]["train"] / config.batch_size)
     return RehearsedPart(name, seconds, EPOCHS * ceil(published / config.batch_size) / steps, memory)
 
 
 def _experiment(experiment: ThesisExperiment, full: ThesisExperiment, times: _Times) -> RehearsedPart:
-    """An experiment on one model, measured without the time of loading it."""
+    """Measure an experiment on one model, without the time of loading the model."""
     [role] = experiment.roles
     plan = experiment.plan
 
@@ -164,10 +164,10 @@ def _experiment(experiment: ThesisExperiment, full: ThesisExperiment, times: _Ti
 
 
 def rehearse_students(folder: Path, report: Report = silent) -> tuple[RehearsedPart, ...]:
-    """Do and measure each part of SMaT's full scale: of each experiment its teacher, then a student of each setting.
+    """Run and measure each part of SMaT's full scale: for each experiment, its teacher and a student of each setting.
 
-    Of students one training step, since they learn nothing of a random teacher; the full scale is counted with all
-    passes that the recipe allows. Errors: those of the trainings.
+    Students run for one training step, because there is nothing to learn from a random teacher. The estimate for the
+    full scale assumes the maximum number of passes. Errors: those of the trainings.
     """
     folder = folder / "rehearsal"
     places = {name: folder / "stand-ins" / name for name in (*SHAPES, *PRESETS)}
@@ -190,7 +190,7 @@ def rehearse_students(folder: Path, report: Report = silent) -> tuple[RehearsedP
 
 
 def _teacher_config(one: Preset, given: Mapping[str, object]) -> TrainConfig | ImageTrainConfig:
-    """What the command that trains the teacher is told, but for `given`."""
+    """Return the options of the command that trains a preset's teacher, overridden by `given`."""
     words = shlex.split(one.training)
     named = {
         flag.removeprefix("--").replace("-", "_"): value for flag, value in zip(words[::2], words[1::2], strict=True)
@@ -207,7 +207,7 @@ def _train_teacher(config: TrainConfig | ImageTrainConfig) -> float:
 
 
 def _student(one: Preset, plan: ScaffoldPlan, times: _Times) -> RehearsedPart:
-    """A student of a setting, measured by a training step with its share of all else."""
+    """Measure the students of one setting, as seconds per training step including its share of all other work."""
     batch = plan.recipe.batch_size
     steps = plan.recipe.epochs * sum(ceil(plan.examples_of(run) / batch) for run in plan.students)
     name = f"student of {one.name}, {plan.settings[0]}"
@@ -216,7 +216,7 @@ def _student(one: Preset, plan: ScaffoldPlan, times: _Times) -> RehearsedPart:
 
 
 def write_stand_ins(query: ThesisQuery) -> None:
-    """Write the random bases and generated data sets that a rehearsal needs, those that are not there yet."""
+    """Write the random bases and generated data sets that a rehearsal needs, if they do not exist yet."""
     scale = query.locations.scale
     for base in dict.fromkeys(scale.bases.values()):
         write_base(Path(query.places[base]), base)

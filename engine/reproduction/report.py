@@ -1,4 +1,4 @@
-"""The report of a reproduction: verdicts from numbers and their intervals, as plain values that the cache stores."""
+"""The report of a reproduction: verdicts derived from numbers and their intervals, in types that the cache stores."""
 
 from __future__ import annotations
 
@@ -25,41 +25,41 @@ NonFinding = Literal[
 ]
 Verdict = Literal[Finding, NonFinding]
 FINDINGS: tuple[Finding, ...] = get_args(Finding)
-"""Verdicts that say something about explanations."""
+"""Verdicts that are findings about explanations."""
 NON_FINDINGS: tuple[NonFinding, ...] = get_args(NonFinding)
-"""Verdicts that are no finding: the comparison could not have come out otherwise, or was not measured.
+"""Verdicts that are not findings, because the result was certain beforehand or nothing was measured.
 
-True by construction: the numbers hold, and would with random weights. At a ceiling: every number that is compared is
-the best that its score can be. Counted with another claim: at this scale one data set stands in for both tasks, so
-both claims rest on the same numbers.
+True by construction: the numbers would hold with random weights too. At a ceiling: every compared number is the best
+possible score. Counted with another claim: at this scale one data set stands in for both tasks, so both claims rest on
+the same numbers.
 """
 CONSTRUCTION, CEILING, DUPLICATE, UNLEARNED, NOT_RUN = NON_FINDINGS
 VERDICTS: tuple[Verdict, ...] = (*FINDINGS, *NON_FINDINGS)
 FORMER_NAMES: dict[str, Verdict] = {"cannot be told": "undecided"}
-"""Current names of the verdicts of older reports and links."""
+"""Current names of verdicts by their names in older reports and links."""
 OPPOSED: frozenset[Verdict] = frozenset({"holds", "does not hold"})
-"""Verdicts that two trainings of the same models may give one claim."""
+"""Verdicts that contradict each other if two trainings of the same models give them to one claim."""
 Bounds = tuple[int | float | None, int | float | None]
 Ends = tuple[int | float, int | float]
 ROUNDING = 1e-9
-"""Rounding error allowed in sums of equal values."""
+"""Tolerance for rounding errors in sums of equal values."""
 ERROR_RATE = 0.05
-"""Highest probability of a wrong verdict, for a whole claim."""
+"""Maximum probability of a wrong verdict on a claim."""
 POWER = 0.8
 """Probability that the reported number of examples settles an undecided number."""
 SOURCE_POWER = 1 / 3
-"""Power of the source's design at the smallest gain that counts (Simonsohn, 2015)."""
+"""Power of the paper's design at the smallest gain that counts (Simonsohn, 2015)."""
 CEILING_WIDTH = 0.01
-"""A mean within this distance of the best that its score can be is at a ceiling."""
+"""A mean within this distance of the best possible score is at a ceiling."""
 
 
 @dataclass(frozen=True)
 class Margin:
-    """Distance by which a number is inside its bounds, negative outside. Of `n` examples or seeds.
+    """Distance of a number inside its bounds, negative outside, estimated from `n` examples or seeds.
 
-    `low`: the least, wrong at the first of `error_rates` (of a two-sided interval); `high`: the most, wrong at the
-    second. `strict`: the bound itself is outside. `smallest_gain`: a number whose `high` is below this distance is
-    outside too, unless its `low` is inside; 0 where any distance counts.
+    `low`, `high`: ends of its two-sided intervals at the first and the second of `error_rates`. `strict`: whether the
+    bound itself is outside. `smallest_gain`: a number whose `high` is below it is outside too, unless its `low` is
+    inside; 0 if any distance counts.
     """
 
     value: int | float
@@ -79,15 +79,15 @@ class Margin:
 
     @property
     def settled_by(self) -> int | None:
-        """Number of examples or seeds that would settle it with power 0.8; None where none would: it is the bound."""
+        """Number of examples or seeds that would decide it with power 0.8; None for a value on its bound."""
         return min(self.settled_as.values(), default=None)
 
     @property
     def settled_as(self) -> dict[Finding, int]:
-        """That number for each verdict that it may lead to, as the number now lies.
+        """The n that would decide it, by the verdict that the observed value then leads to.
 
-        An interval of a mean narrows with the square root of n. Half of it, h, is z standard errors long; the bound,
-        at a distance d, is excluded with power 0.8 once d is z + z(0.8) of them: at n (h / d)^2 (1 + z(0.8) / z)^2.
+        The interval of a mean narrows with the square root of n. Its half width h is z standard errors; a bound at the
+        distance d is excluded with power 0.8 if d is z + z(0.8) standard errors: at n (h / d)^2 (1 + z(0.8) / z)^2.
         """
         distances: dict[Finding, tuple[float, float, float]] = {
             "holds": (self.value, self.value - self.low, self.error_rates[0]),
@@ -103,8 +103,12 @@ class Margin:
 
 @dataclass(frozen=True)
 class Judgment:
-    """`settled_by`: the n that would settle an undecided claim. `on_bound`: numbers that no n would settle, and
-    without which nothing is settled; the n is then that of the others, None where there are none."""
+    """The verdict on a claim.
+
+    `settled_by`: the n that would decide an undecided claim. `on_bound`: how many of its undecided numbers lie on a
+    bound, if the claim cannot be decided without them; `settled_by` is then the n for the others, None if there are
+    none.
+    """
 
     verdict: Finding
     settled_by: int | None = None
@@ -115,17 +119,17 @@ def margin(
     value: float, plain: Ends, wide: Ends, bounds: Bounds, n: int, strict: bool = False,
     error_rates: tuple[float, float] = (ERROR_RATE, ERROR_RATE), smallest_gain: float = 0.0,
 ) -> Margin:  # fmt: skip
-    """Margin of a number that must lie between the bounds; None is no bound.
+    """Return the margin of a number that must lie between `bounds`; None is no bound.
 
-    `plain` must lie inside for it to hold, `wide` outside for it not to. `strict`: and not on a bound.
-    `smallest_gain`: see `Margin`.
+    The number holds if the interval `plain` lies inside, and fails if `wide` lies outside. `strict`, `smallest_gain`:
+    see `Margin`.
     """
     lower, upper = -math.inf if bounds[0] is None else bounds[0], math.inf if bounds[1] is None else bounds[1]
 
     def inside(number: float) -> float:
         return min(number - lower, upper - number)
 
-    # Between two bounds a number is farthest from both in their middle.
+    # The distance from two bounds is largest midway between them.
     if math.isfinite(lower) and math.isfinite(upper):
         middle = (lower + upper) / 2
     else:
@@ -135,7 +139,7 @@ def margin(
 
 
 def best_margin(choices: Sequence[Margin]) -> Margin:
-    """The margin of several numbers of which one inside is enough."""
+    """Combine the margins of several numbers if one inside its bounds is enough."""
     return replace(
         choices[0],
         value=max(one.value for one in choices),
@@ -147,10 +151,10 @@ def best_margin(choices: Sequence[Margin]) -> Margin:
 
 @functools.cache
 def detectable_effect(n: int, power: float = SOURCE_POWER) -> float:
-    """The difference, in standard deviations within a group, that two groups of `n` detect with that power.
+    """Return the effect size that a two-sided t test at 5% with two groups of `n` detects with this power.
 
-    By a two-sided t test at 5%. The default power is that of "small telescopes" (Simonsohn, 2015): an effect that is
-    smaller would be missed more than two times in three.
+    The unit is the standard deviation within a group. The default power is that of "small telescopes" (Simonsohn,
+    2015): smaller effects would be missed more than two times in three.
     """
     critical = scipy.stats.t.ppf(1 - ERROR_RATE / 2, 2 * n - 2)
 
@@ -161,19 +165,21 @@ def detectable_effect(n: int, power: float = SOURCE_POWER) -> float:
 
 
 def error_rates(entries: int, choices: int, least: int) -> tuple[float, float]:
-    """Error rates of the intervals that must be inside, and outside, for a verdict wrong with at most `ERROR_RATE`.
+    """Return error rates for "holds" and "does not hold" that keep a claim's error probability at `ERROR_RATE`.
 
-    Where all must be inside, a wrong "holds" needs a wrong interval of one certain number: no widening (Berger, 1982).
-    Where one stray interval would decide, each gets an equal part of the rate (Bonferroni).
+    If all intervals must lie inside, a wrong "holds" requires that the interval of one particular number is wrong, so
+    nothing is widened (Berger, 1982). If one of several intervals decides, each gets an equal part of the rate
+    (Bonferroni).
     """
     part = ERROR_RATE / max(entries, choices)
     return (ERROR_RATE if choices == 1 and least == entries else part), part
 
 
 def judge_margins(margins: Sequence[Margin], least: int | None = None) -> Judgment:
-    """Judge several numbers of which `least` must be inside, None for all.
+    """Judge a claim of several numbers, of which `least` must be inside their bounds (None: all).
 
-    Undecided ones come with the n at which, as they now lie, enough of them would be settled for a verdict.
+    An undecided claim comes with the n at which enough of its numbers would be decided, taking the observed values as
+    true.
     """
     needed = len(margins) if least is None else least
     verdicts = [one.verdict for one in margins]
@@ -194,7 +200,7 @@ def judge_margins(margins: Sequence[Margin], least: int | None = None) -> Judgme
 
 
 def correlation_p_value(r: float, n: int) -> float:
-    """P value of Student's t test, one-sided: a correlation as high, or higher, by chance; 1 of fewer than three."""
+    """Return the one-sided p-value of Student's t test for a correlation above 0; 1 for fewer than three examples."""
     if n < 3 or r >= 1:
         return 0.0 if n >= 3 else 1.0
     return float(scipy.stats.t.sf(r * ((n - 2) / (1 - r * r)) ** 0.5, n - 2))
@@ -202,9 +208,10 @@ def correlation_p_value(r: float, n: int) -> float:
 
 @dataclass(frozen=True)
 class ClaimNumber:
-    """A contrast with the ends of its 95% interval, and of the one that is widened for all numbers of its claim.
-    `verdict`: whether it is inside its bounds. `at_best`: all that it compares is the best that its score can be.
-    `smallest_gain`: a gain that is surely below it does not count; 0 where any does.
+    """The value of a contrast with its 95% interval, and the interval widened for all numbers of its claim.
+
+    `verdict`: whether it is inside its bounds. `at_best`: whether every value that it compares is the best possible
+    score. `smallest_gain`: a gain whose widened interval lies below it does not count; 0 if any gain counts.
     """
 
     name: str
@@ -220,15 +227,15 @@ class ClaimNumber:
 
     @property
     def too_small(self) -> bool:
-        """Whether it is outside only because it is surely below the smallest gain that counts."""
+        """Whether it fails only because its widened interval lies below the smallest gain that counts."""
         return self.verdict == "does not hold" and 0 <= self.wide_high < self.smallest_gain
 
 
 @dataclass(frozen=True)
 class ClaimOutcome:
-    """The outcome of a claim. `entries`: what must hold, each by one of its numbers.
+    """The outcome of a claim. `entries`: groups of alternative numbers; an entry holds if one of its numbers does.
 
-    `why`: why it was not run, or is no finding. `settled_by`, `on_bound`: those of `verdicts.Judgment`, in `unit`.
+    `why`: why it was not run or is not a finding. `settled_by`, `on_bound`: as in `Judgment`, counted in `unit`.
     """
 
     id: str
@@ -245,17 +252,18 @@ class ClaimOutcome:
 
     @property
     def too_small(self) -> bool:
-        """Whether it fails only because a gain, if there is one, is smaller than counts."""
+        """Whether it fails only because its gains are smaller than the smallest gain that counts."""
         outside = [number for number in self.numbers if number.verdict == "does not hold"]
         return self.verdict == "does not hold" and bool(outside) and all(number.too_small for number in outside)
 
 
 @dataclass(frozen=True)
 class ModelSummary:
-    """`accuracy`: on the `n` examples that were evaluated, None where labels are not known or it was not there.
+    """A model of a report. `why`: why it is unavailable, else empty.
 
-    `revision`: a hash of its weights. `classes`: of the data set, 0 where it is not known. `correlation`: of a
-    regression model in the place of the accuracy, Pearson's with the labels.
+    `accuracy`: on the `n` evaluated examples; None if labels are unknown or the model is unavailable. `revision`: a
+    hash of its weights. `classes`: number of classes of the data set, 0 if unknown. `correlation`: Pearson's
+    correlation with the labels, which a regression model has in place of an accuracy.
     """
 
     name: str
@@ -269,7 +277,7 @@ class ModelSummary:
 
     @property
     def p_value(self) -> float | None:
-        """P value of being right so often, or correlated so much, by chance; None where that is not known."""
+        """P-value of the accuracy or correlation under chance; None if it is unknown."""
         if self.correlation is not None:
             return correlation_p_value(self.correlation, self.n)
         if self.accuracy is None or self.classes < 2:
@@ -278,19 +286,19 @@ class ModelSummary:
 
     @property
     def unlearned(self) -> bool:
-        """Whether it is known to be no better than chance: its p is above 0.05."""
+        """Whether it is no better than chance: its p-value is known and above 0.05."""
         return self.p_value is not None and self.p_value > ERROR_RATE
 
 
 @dataclass(frozen=True)
 class ExperimentSummary:
-    """`plan`: the fields of what was done, empty where nothing was; `why`: why not. `source`: the kind of it."""
+    """An experiment of a report. `plan`: its fields, empty if it was not run; `why`: why not. `source`: its kind."""
 
     name: str
     plan: Mapping[str, Any]
     why: str
     skipped: int
-    """Examples that failed, over all models; students that are not finished."""
+    """Number of examples that failed, over all models; or number of unfinished students."""
     source: Source = "evaluation"
 
 
@@ -298,8 +306,8 @@ class ExperimentSummary:
 class TableRow:
     """A number of a table of the SMaT paper. `table`: the measure. `what`: the setting.
 
-    Simulability and heads: median and quartiles over `n` students; `train_size` examples. AUC: mean and 95% interval
-    over `n` examples of a `side`, empty for all of it. `note`: what else is to be known, in words, else empty.
+    Simulability and heads: median and quartiles over `n` students with `train_size` examples. AUC: mean and 95%
+    interval over `n` examples of a `side` of a pair, empty for the whole example. `note`: a remark, else empty.
     """
 
     table: str
@@ -317,9 +325,10 @@ class TableRow:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """All that a report says. `versions`: of what computed it. `given`: models and data sets whose folders were.
+    """The content of a report. `digest`: hash of the declared claims. `versions`: versions of the software.
 
-    `rows`: of the paper's tables; None of a paper without.
+    `given`: names of models and data sets whose folders were given. `rows`: rows of the paper's tables; None for a
+    paper without.
     """
 
     command: str
@@ -336,7 +345,7 @@ class Reproduction:
 
     @property
     def counts(self) -> dict[Verdict, int]:
-        """How many claims have each verdict."""
+        """Number of claims with each verdict."""
         counts = Counter(one.verdict for one in self.outcomes)
         return {verdict: counts[verdict] for verdict in VERDICTS}
 
@@ -348,7 +357,7 @@ class Reproduction:
 
 
 def report_from_plain(plain: Mapping[str, Any]) -> Reproduction:
-    """The opposite of `Reproduction.as_plain`; verdicts of older reports get their current names."""
+    """Inverse of `Reproduction.as_plain`; verdicts of older reports get their current names."""
     rows = plain.get("rows")
     return Reproduction(
         **{

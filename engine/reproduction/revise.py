@@ -1,8 +1,8 @@
-"""Labels the shipped reports anew without a new run: `python -m engine.reproduction.revise "WHEN AND WHY"`.
+"""Relabel the shipped reports without a new run: `python -m engine.reproduction.revise "WHEN AND WHY"`.
 
-Numbers stay as they were measured. Added are how often each model is right on the examples used, from predictions made
-now, and which numbers compare what is the best that a score can be, as far as the report's numbers tell. Then verdicts
-are labeled (`run.label_outcomes`), and the reports answer the claims as they are declared now (their digest).
+The measured numbers are kept. Two facts are added: each model's accuracy on its examples, from new predictions, and
+which numbers are at a ceiling, as far as the report's numbers prove it. Then verdicts are labeled
+(`run.label_outcomes`), and the reports get the digest of the claims as they are declared now.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from engine.reproduction.thesis import ThesisQuery
 from engine.scaffold.plan import ScaffoldPlan
 
 MEASURED_WITH = {"quantity": "mixed", "starts": 1}
-"""The settings of attacks from before these could be chosen."""
+"""Settings of attacks that were run before these settings existed."""
 EXACT = 1e-6
-"""The error allowed in a stored number. Least values are off by several of them, which 0.001 allows for."""
+"""Tolerance for a stored number. The minima add up several such errors, for which `with_ceilings` allows 0.001."""
 
 ModelMethod = tuple[str, str, str]
 """Data set, method, model."""
 
 
 def revise(topic: str, revised: str) -> None:
-    """Write a topic's report and its document. `revised`: when, and why."""
+    """Relabel a topic's shipped report and write it and its document. `revised`: when and why, as text."""
     shipped, query = shipped_report(topic), default_query(topic)
     assert shipped is not None
     revision = _revise_students if isinstance(query, SmatQuery) else _revise_thesis
@@ -69,7 +69,7 @@ def _revise_thesis(report: Reproduction, query: ReproductionQuery) -> Reproducti
 
 
 def _revise_students(report: Reproduction, query: ReproductionQuery) -> Reproduction:
-    """None of SMaT's medians and mean AUCs is at a ceiling."""
+    """Update the models of a SMaT report. Asserts that none of its medians and mean AUCs is at a ceiling."""
     assert isinstance(query, SmatQuery)
     rows = (row for row in report.rows or () if row.table in (SIMULABILITY, AUC))
     assert all(row.value < 1 - CEILING_WIDTH for row in rows)
@@ -85,7 +85,7 @@ def _with_settings(experiment: ExperimentSummary) -> ExperimentSummary:
 
 
 def _with_accuracy(model: ModelSummary, experiments: Sequence[ExperimentSummary]) -> ModelSummary:
-    """With how often it is right on the most examples that an experiment used."""
+    """Add the model's accuracy on the examples of its largest experiment."""
     plans = [one.plan for one in experiments if model.name in one.plan["models"]]
     plan = max(plans, key=lambda plan: int(plan["examples"]))
     sample = draw_sample("text", model.data, plan["split"], plan["examples"], plan["seed"])
@@ -97,10 +97,10 @@ def _with_accuracy(model: ModelSummary, experiments: Sequence[ExperimentSummary]
 
 
 def with_ceilings(report: Reproduction, query: ThesisQuery) -> tuple[ClaimOutcome, ...]:
-    """The outcomes with `at_best` where the numbers of the report leave no other possibility.
+    """Return the outcomes, with `at_best` set for numbers that must be at a ceiling given the report's numbers.
 
-    Each number is a sum of mean overlaps, one for each method on each model, and these lie from 0 to 1: a linear
-    program yields the least that each can be.
+    Each number is a weighted sum of mean overlaps, one for each method and model, which lie in 0 to 1. A linear program
+    finds the minimum of each mean.
     """
     scale = scale_of(report.scale)
     claims = {claim.id: claim for claim in query.declaration.claims}
@@ -134,7 +134,7 @@ def with_ceilings(report: Reproduction, query: ThesisQuery) -> tuple[ClaimOutcom
 
 
 def _weights(contrast: Contrast, bases: Mapping[str, str]) -> dict[ModelMethod, float]:
-    """The weight of each method on each model in the sum."""
+    """Return the weight of each method on each model in a contrast."""
     weights: dict[ModelMethod, float] = {}
     for term in contrast.terms:
         for method in term.methods:
@@ -145,7 +145,7 @@ def _weights(contrast: Contrast, bases: Mapping[str, str]) -> dict[ModelMethod, 
 
 
 def least_means(sums: Sequence[tuple[dict[ModelMethod, float], float]]) -> dict[ModelMethod, float]:
-    """The least that each mean can be where all sums are as they are."""
+    """Return the minimum of each mean, given the values of all sums."""
     keys = list(dict.fromkeys(key for weights, _ in sums for key in weights))
     matrix = np.array([[weights.get(key, 0.0) for key in keys] for weights, _ in sums])
     values = np.array([value for _, value in sums])

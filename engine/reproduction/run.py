@@ -1,7 +1,7 @@
-"""A whole reproduction, as a job too: the experiments that claims need, the verdicts, and which are no findings.
+"""Run a reproduction, directly or as a job: experiments, verdicts, and labels for verdicts that are not findings.
 
-The job kinds `reproduce` and `reproduce_smat` do what the claims need part by part, and at the end the verdicts. What
-they leave in the cache is what `reproduce` then reads without running a model.
+The job kinds `reproduce` and `reproduce_smat` run the experiments in units and compute the verdicts last. `reproduce`
+reads their cached results without running a model.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ LIBRARIES = ("torch", "transformers", "numpy")
 AT_CEILING = "Every compared number is within 0.01 of the best possible score."
 DUPLICATE_OF = "At this scale one data set stands in for two, so this claim rests on the same numbers as `{}`."
 QUERIES: dict[str, type[ReproductionQuery]] = {query.job: query for query in (ThesisQuery, SmatQuery)}
-"""By the kind of job: the query whose fields are its specification."""
+"""The query class of each kind of job; its fields are the job's specification."""
 
 
 def reproduce(
     query: ReproductionQuery, report: Report = silent, cancel: CancelToken | None = None, compute: bool = True
 ) -> Reproduction:
-    """Run all that the selected claims need, and judge the claims. What is there from before is not computed again.
+    """Run the experiments that the selected claims need, and judge the claims. Cached results are not computed again.
 
-    A model or data set that is not there, and a training that fails, leave their claims `not run`, with the reason.
+    Claims whose model or data set is unavailable, or whose training fails, get the verdict `not run` with the reason.
     `compute`: see `ReproductionQuery.collect`.
     """
     query.check()
@@ -77,23 +77,23 @@ def reproduce(
 
 
 def cached_report(query: ReproductionQuery) -> Reproduction | None:
-    """The report of an earlier run on the models and data sets as they are now; None where there was none."""
+    """Return the report of an earlier run with the current models and data sets, or None if there is none."""
     entry = result_store().get(report_key(query))
     return None if entry is None else report_from_plain(entry[0])
 
 
 def report_key(query: ReproductionQuery) -> str:
-    """The cache key of the report: by what is asked, and by the models and data sets as they are."""
+    """Return the cache key of the report, which depends on the query, its claims, and the current models and data."""
     return key_for({"asked": [query.command(), query.declaration.digest], **query.key_parts()})
 
 
 def judge_claims(query: ReproductionQuery, findings: Findings) -> tuple[ClaimOutcome, ...]:
-    """An outcome for each selected claim, in their order."""
+    """Judge each selected claim; the outcomes are in the order of the claims."""
     return tuple(judge_claim(claim, findings, query.seed) for claim in query.selected_claims)
 
 
 def judge_claim(claim: Claim, findings: Findings, seed: int) -> ClaimOutcome:
-    """Judge a claim on what the experiments found."""
+    """Judge a claim by the findings of the experiments."""
     if why := claim.people or claim.why or findings.missing(claim):
         return ClaimOutcome(claim.id, NOT_RUN, why=why, unit=claim.unit)
     entries = findings.entries(claim)
@@ -116,7 +116,7 @@ def judge_claim(claim: Claim, findings: Findings, seed: int) -> ClaimOutcome:
 def label_outcomes(
     query: ReproductionQuery, outcomes: Sequence[ClaimOutcome], models: Sequence[ModelSummary]
 ) -> tuple[ClaimOutcome, ...]:
-    """The outcomes of the selected claims, in their order, with labels on those that are no findings."""
+    """Return the outcomes of the selected claims, in their order, with labels for those that are not findings."""
     used, duplicates = query.models_of_claims(models), query.duplicates()
     return tuple(
         _label(claim, outcome, used.get(claim.id, ()), duplicates.get(claim.id, ""))
@@ -125,7 +125,10 @@ def label_outcomes(
 
 
 def _label(claim: Claim, outcome: ClaimOutcome, models: Sequence[ModelSummary], duplicate_of: str) -> ClaimOutcome:
-    """Numbers of models that have learned nothing are left out."""
+    """Relabel an outcome that is not a finding, with the reason; return other outcomes unchanged.
+
+    A duplicate, or a claim on a model that has not learned its task, loses its numbers.
+    """
     if outcome.verdict == NOT_RUN:
         return outcome
     if duplicate_of:
@@ -140,7 +143,7 @@ def _label(claim: Claim, outcome: ClaimOutcome, models: Sequence[ModelSummary], 
 
 
 def chance_text(model: ModelSummary) -> str:
-    """How far a model is from chance, in one sentence."""
+    """Return a sentence that compares a model's score with chance."""
     if model.correlation is not None:
         score, chance = f"has a correlation of {model.correlation:.2f} with the labels of {model.n:,}", "0"
     else:
@@ -149,7 +152,7 @@ def chance_text(model: ModelSummary) -> str:
 
 
 def query_of(kind: str, spec: Spec) -> Any:
-    """The query of a specification. Errors: a field that is unknown or of another shape."""
+    """Return the query of a job's specification. Errors: a field that is unknown or has the wrong type."""
     names = {field.name for field in fields(QUERIES[kind])}
     if unknown_names := sorted(spec.keys() - names):
         raise UsageError(f"spec of a {kind} job: may have {', '.join(sorted(names))}, got {excerpt(unknown_names)}.")
@@ -163,7 +166,7 @@ def query_of(kind: str, spec: Spec) -> Any:
 
 
 def check(kind: str, spec: Spec) -> Any:
-    """The query, after refusing an unknown scale or claim. Models and data are looked for when the job runs."""
+    """Return the query of a specification. Errors: an unknown scale or claim. Models and data are not checked yet."""
     query = query_of(kind, spec)
     query.check()
     return query
@@ -179,7 +182,7 @@ def _smat_title(spec: Spec) -> str:
 
 
 def thesis_tasks(spec: Spec) -> list[ClusterTask]:
-    """The tasks of the experiments on a cluster; none before the models that they need are fine-tuned here."""
+    """Return the cluster tasks of the experiments; none until the models that they need are fine-tuned here."""
     query: ThesisQuery = check(ThesisQuery.job, spec)
     if query.pending_fine_tunings():
         return []
@@ -188,7 +191,7 @@ def thesis_tasks(spec: Spec) -> list[ClusterTask]:
 
 
 def smat_tasks(spec: Spec) -> list[ClusterTask]:
-    """The tasks of the experiments on a cluster, one per student; none before their teachers are fine-tuned here."""
+    """Return the cluster tasks of the experiments, one per student; none until their teachers are fine-tuned here."""
     query: SmatQuery = check(SmatQuery.job, spec)
     if query.pending_fine_tunings():
         return []
@@ -197,7 +200,7 @@ def smat_tasks(spec: Spec) -> list[ClusterTask]:
 
 
 def _tasks(kind: str, plan: Any) -> Sequence[ClusterTask]:
-    """The tasks of an experiment; none where its plan cannot be carried out."""
+    """Return the cluster tasks of an experiment; none if its plan cannot be run."""
     tasks = kind_of(kind).tasks
     try:
         return tasks(json.loads(canonical(plan.as_plain()))) if tasks else []
@@ -207,8 +210,9 @@ def _tasks(kind: str, plan: Any) -> Sequence[ClusterTask]:
 
 @job_kind(ThesisQuery.job, title=_thesis_title, check=partial(check, ThesisQuery.job), tasks=thesis_tasks)
 def plan_thesis(spec: Spec) -> Iterator[WorkUnit]:
-    """The fields of `ThesisQuery`. Fine-tunings that are to be made; then the units of each experiment, or one a model
-    that is not there yet; then the verdicts.
+    """Yield the pending fine-tunings, the units of each experiment, and the verdicts. `spec`: fields of `ThesisQuery`.
+
+    If a fine-tuning is pending, each experiment has one unit per model instead.
     """
     query: ThesisQuery = check(ThesisQuery.job, spec)
     pending = query.pending_fine_tunings()
@@ -224,8 +228,9 @@ def plan_thesis(spec: Spec) -> Iterator[WorkUnit]:
 
 @job_kind(SmatQuery.job, title=_smat_title, check=partial(check, SmatQuery.job), tasks=smat_tasks)
 def plan_smat(spec: Spec) -> Iterator[WorkUnit]:
-    """The fields of `SmatQuery`. Teachers that are to be fine-tuned; a unit a student, or one a task whose teacher is
-    not there yet; then the verdicts on what is finished.
+    """Yield the pending fine-tunings, one unit per student, and the verdicts. `spec`: fields of `SmatQuery`.
+
+    A task whose teacher is not fine-tuned yet has a single unit for all of its students.
     """
     query: SmatQuery = check(SmatQuery.job, spec)
     pending = query.pending_fine_tunings()
@@ -244,7 +249,7 @@ def plan_smat(spec: Spec) -> Iterator[WorkUnit]:
 
 
 def _units(kind: str, plan: Any) -> Iterator[WorkUnit]:
-    """The units of an experiment; none where its plan cannot be carried out, which the report says."""
+    """Yield the units of an experiment; none if its plan cannot be run, for which the report gives the reason."""
     try:
         yield from kind_of(kind).plan(json.loads(canonical(plan.as_plain())))
     except ExegesisError:
@@ -252,12 +257,12 @@ def _units(kind: str, plan: Any) -> Iterator[WorkUnit]:
 
 
 def _always(label: str, of: str, work: Callable[[], object]) -> WorkUnit:
-    """Work that looks up itself what is done of it; nothing is ever stored under its key."""
+    """Return a unit that always runs: nothing is stored under its key, and `work` itself skips what is finished."""
     return WorkUnit(key_for({"kind": "reproducing", "of": of, "label": label}), label, work, stores_itself=True)
 
 
 def _whole_models(experiment: ThesisExperiment) -> Iterator[WorkUnit]:
-    """A unit a model: its parts cannot be named before it is there."""
+    """Yield one unit per model, because the parts of an experiment are unknown until its model exists."""
     for role in experiment.roles:
         alone = replace(experiment, roles=(role,))
         label = f"{experiment.kind.job} {role.name}, {experiment.name}"
@@ -265,5 +270,5 @@ def _whole_models(experiment: ThesisExperiment) -> Iterator[WorkUnit]:
 
 
 def _carry_out(experiment: ThesisExperiment) -> None:
-    roles = tuple(replace(role, why="") for role in experiment.roles)  # it was not there when this was planned
+    roles = tuple(replace(role, why="") for role in experiment.roles)  # the models did not exist when this was planned
     carry_out(replace(experiment, roles=roles).plan)

@@ -1,6 +1,6 @@
-"""The reports that come with the project, which are read without a model, wherever nothing was run yet.
+"""Reports that ship with the project: shown without running a model until a reproduction has been run.
 
-`python -m engine.reproduction.shipped REPORT.json [...]` puts finished reports in their place.
+`python -m engine.reproduction.shipped REPORT.json [...]` replaces them by finished reports.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ DOCUMENTS = project_root() / "docs"
 
 @dataclass(frozen=True)
 class ShippedReport:
-    """`date`: of the run, year first. `revision`: of the project that it ran with, as its version control names it.
+    """A shipped report. `date`: date of the run, in ISO format. `revision`: git revision of the project at the run.
 
-    `revised`: how verdicts were labeled anew without a run, when, and why; else empty.
+    `revised`: when and why its verdicts were relabeled without a run; else empty.
     """
 
     report: Reproduction
@@ -41,12 +41,12 @@ class ShippedReport:
 
     @property
     def provenance(self) -> str:
-        """How it was made."""
+        """When, with which revision and by which command it was made."""
         text = f"Made on {self.date}, with revision {self.revision} of the project, by: {self.report.command}"
         return f"{text}. {self.revised}" if self.revised else text
 
     def as_json(self) -> str:
-        """Content of its file."""
+        """Return the content of its file."""
         plain = {
             "date": self.date,
             "revision": self.revision,
@@ -57,23 +57,23 @@ class ShippedReport:
 
 
 def default_query(topic: str) -> ReproductionQuery:
-    """The query of all claims of a topic, as they are declared."""
+    """Return the query for all claims of a topic, with the declared settings."""
     scale = TOPICS[topic].scales[0]
     return ThesisQuery(topic=topic, scale=scale) if topic in THESIS_TOPICS else SmatQuery(scale)
 
 
 def report_file(topic: str) -> Path:
-    """The file of a topic's report."""
+    """Return the JSON file of a topic's shipped report."""
     return FOLDER / TOPICS[topic].report
 
 
 def document_file(topic: str) -> Path:
-    """The same in Markdown, for readers of the project."""
+    """Return the Markdown file of a topic's shipped report, in `docs`."""
     return DOCUMENTS / f"{'-'.join(filter(None, ('reproduction', TOPICS[topic].suffix)))}.md"
 
 
 def shipped_report(topic: str) -> ShippedReport | None:
-    """The shipped report of a topic; None where there is none."""
+    """Return the shipped report of a topic, or None if there is none."""
     file = report_file(topic)
     if not file.exists():
         return None
@@ -82,26 +82,28 @@ def shipped_report(topic: str) -> ShippedReport | None:
 
 
 def shipped_for(query: ReproductionQuery) -> ShippedReport | None:
-    """The shipped report that answers the query; None where it answers something else, or other claims."""
+    """Return the shipped report if it answers the query and the query has no `places`, else None."""
     shipped = shipped_report(query.topic_id)
     return shipped if shipped is not None and answers(shipped.report, query) and not query.places else None
 
 
 def answers(report: Reproduction, query: ReproductionQuery) -> bool:
-    """Whether a report is of this query, with the claims as they are declared now."""
+    """Whether a report answers the query, with the claims as they are declared now."""
     return (report.command, report.digest) == (query.command(), query.declaration.digest)
 
 
 def changed_models(report: Reproduction, revisions: Mapping[str, str]) -> tuple[str, ...]:
-    """Models that are not what they were when the report was made. `revisions`: the current ones by name, empty where a
-    model is not here."""
+    """Return the names of models that have changed since the report was made.
+
+    `revisions`: the current revisions by name; an unavailable model is missing or has an empty string.
+    """
     return tuple(dict.fromkeys(one.name for one in report.models if one.revision != revisions.get(one.name, "")))
 
 
 def answered_topic(report: Reproduction) -> str:
-    """The topic that a report answers as it is declared.
+    """Return the topic whose current declaration a report answers.
 
-    Errors: a report of something else, or one without a model, a teacher or a student that it needs.
+    Errors: a report of another query, or one that lacks a model or student.
     """
     paper = "smat" if report.rows is not None else "thesis"
     queries = [default_query(topic) for topic, own in TOPICS.items() if own.paper == paper]
@@ -120,14 +122,17 @@ def answered_topic(report: Reproduction) -> str:
 
 
 def write_shipped(topic: str, shipped: ShippedReport) -> None:
-    """Write what the page opens with, and the same in Markdown, with why claims fail as far as it is known."""
+    """Write the report that the page opens with, and its Markdown document with the reasons why claims fail."""
     report_file(topic).write_text(shipped.as_json(), encoding="utf-8")
     text = markdown(shipped.report, default_query(topic), shipped.provenance)
     document_file(topic).write_text(text, encoding="utf-8")
 
 
 def ship(file: Path, date: str, revision: str) -> None:
-    """Put a finished report in the place of the shipped one. Models that were trained for it lie beside it."""
+    """Replace the shipped report by a finished one.
+
+    Models that were trained for the report lie in its folder, whose path is replaced by the default folder's name.
+    """
     text = file.read_text(encoding="utf-8").replace(f"{file.resolve().parent}/", f"{TRAINED}/")
     report = report_from_plain(json.loads(text))
     write_shipped(answered_topic(report), ShippedReport(report, date, revision))

@@ -1,7 +1,7 @@
-"""SMaT's claims: the question that is asked, the students that answer it, and their numbers.
+"""Reproduction of SMaT's claims: the query, the students that it trains, and their numbers.
 
-Students are taught where they are missing. The numbers are of students and of what their explainers mark; at the end
-the rows of the paper's tables.
+Missing students are trained. The numbers are measures of students and of the plausibility of their explainers. The
+rows of the paper's tables come last.
 """
 
 from __future__ import annotations
@@ -76,26 +76,29 @@ from engine.scaffold.presets import PAIRS, PRESETS, preset_plan
 from engine.scaffold.result import ScaffoldResult, SimulabilityCell, StudentResult, coefficients_of
 
 VERSION = 3
-"""Raised whenever the numbers of a report change."""
+"""Version of the numbers of a report; raised whenever they change."""
 PRESET_OF = {"text": "imdb", "image": "cifar100", "regression": "mlqe"}
-"""The published preset of each task."""
+"""The paper's preset for each task."""
 TEACHERS = {pair: f"bert-{pair}" for pair in PAIRS.split("+")}
-"""Names of the teachers of language pairs at the data scale, also of those that have no students."""
+"""Names of the teachers of language pairs at the data scale, including those without students."""
 TEACHER_BASE = "bases/bert"
 TEACHER_TRAINING = (("epochs", 5), ("batch_size", 32), ("learning_rate", 1e-3), ("held_out", 200), ("max_length", 128))
-"""What `exegesis train` is told of them, chosen on held-out train rows."""
+"""Options of `exegesis train` for these teachers, chosen on held-out training rows."""
 UNSEEN = "validation"
-"""The split of MLQE-PE that no teacher learned from."""
+"""The split of MLQE-PE that no teacher was trained on."""
 MIDDLE = "middle"
 SIZE_NAMES = {0: (), 1: (MIDDLE,), 2: ("small", "large"), 3: ("small", MIDDLE, "large")}
-"""Names of so many train sizes of a task, the smallest first."""
+"""Names of a task's train sizes by their number, the smallest first."""
 NO_STUDENT = "no student is finished."
 
 
 @dataclass(frozen=True)
 class SmatQuery(ReproductionQuery):
-    """`examples`: on which plausibility is measured. `seed`: of the intervals over examples. `folder`: of teachers that
-    are fine-tuned for it."""
+    """A query for SMaT's claims.
+
+    `examples`: number of examples for plausibility. `seed`: seed of the bootstrap intervals over examples. `folder`:
+    where teachers are fine-tuned.
+    """
 
     folder: str = FOLDER
 
@@ -107,12 +110,12 @@ class SmatQuery(ReproductionQuery):
 
     @cached_property
     def tasks(self) -> Mapping[str, ScaffoldPlan | str]:
-        """The plan of each task; in the place of one that cannot be made, why."""
+        """The plan of each task, or the reason why it has none."""
         return {task: self._task(task) for task in self._ready_plans or PRESET_OF}
 
     @property
     def _ready_plans(self) -> Mapping[str, ScaffoldPlan]:
-        """The plans of each task, at the scales that need no presets; none at others."""
+        """The plan of each task at the scales that need no presets; empty at others."""
         return {"embedded": presets.OPENING_PLANS, "data": presets.DATA_PLANS}.get(self.scale, {})
 
     def _task(self, task: str) -> ScaffoldPlan | str:
@@ -134,19 +137,19 @@ class SmatQuery(ReproductionQuery):
         return self.places.get(name, name)
 
     def _pair_teacher(self, pair: str) -> str:
-        """The folder of a teacher that is fine-tuned for the run, or the place that is given."""
+        """Return the folder of a language pair's teacher: the given place, or where the run fine-tunes it."""
         name = TEACHERS[pair]
         return self.places.get(name) or str(Path(self.folder) / "models" / name)
 
     @property
     def pairs(self) -> tuple[str, ...]:
-        """The language pairs whose teachers are fine-tuned and measured: those of the selected claims, or all."""
+        """Language pairs whose teachers are fine-tuned and measured: those of the selected claims, or all."""
         if self.scale != "data":
             return ()
         return tuple(TEACHERS) if not self.claims else tuple(task for task, _ in self.keys if task in TEACHERS)
 
     def fine_tunings(self) -> tuple[PlannedFineTuning, ...]:
-        """The fine-tunings of teachers, done or not."""
+        """Return the fine-tunings of teachers, finished or not."""
         return tuple(
             PlannedFineTuning(
                 TEACHERS[pair],
@@ -160,13 +163,13 @@ class SmatQuery(ReproductionQuery):
         )
 
     def pending_fine_tunings(self) -> tuple[PlannedFineTuning, ...]:
-        """The fine-tunings of teachers that are not there."""
+        """Return the fine-tunings whose teachers are missing."""
         return tuple(one for one in self.fine_tunings() if availability(one.out)[0])
 
     @property
     def sizes(self) -> Sizes:
-        """The train sizes of each task by the names that claims give them."""
-        # Where a plan cannot be made, claims are still listed, with the sizes that they were declared for.
+        """The train sizes of each task, by the names that claims use."""
+        # Claims of a task without a plan are still listed, with the sizes that they were declared for.
         usual = dict.fromkeys(SIZE_NAMES[3], 0)
         return {
             task: usual if isinstance(plan, str) else named_sizes(plan.train_sizes) for task, plan in self.tasks.items()
@@ -184,10 +187,11 @@ class SmatQuery(ReproductionQuery):
         return tuple(sorted(needed, key=lambda key: (list(TASKS).index(key[0]), order[key[1]])))
 
     def plan(self, key: StudentsKey) -> ScaffoldPlan | str:
-        """The plan of all students that are looked at, or why there is none.
+        """Return the plan of all students to evaluate, or the reason why there is none.
 
-        Of another normalization than sparsemax: attention alone and the largest train size, with which the students of
-        a seed learn from the same examples as those of sparsemax. Baselines are those of sparsemax: they use none.
+        Normalizations other than sparsemax have only the attention settings and SMaT, at the largest train size, so
+        that the students of a seed see the same examples as with sparsemax. Their baselines are those of the sparsemax
+        plan, because students without explanations use no normalization.
         """
         task, normalization = key
         plan = self.tasks[task]
@@ -197,14 +201,20 @@ class SmatQuery(ReproductionQuery):
         return replace(plan, settings=(*ATTENTION, SMAT), train_sizes=(max(plan.train_sizes),), recipe=recipe)
 
     def training_plan(self, key: StudentsKey) -> ScaffoldPlan | str:
-        """The same with no more seeds than are declared, which are taught where they are missing."""
+        """Return `plan`, limited to the declared number of seeds: the students to train if they are missing.
+
+        The plan of sparsemax is not limited.
+        """
         plan = self.plan(key)
         if isinstance(plan, str) or key[1] == SPARSEMAX:
             return plan
         return replace(plan, seeds=plan.seeds[: self.declaration.seeds["normalisations"]])
 
     def collect(self, report: Report = silent, compute: bool = True) -> Evidence:
-        """What explainers mark is measured in any case, where it is not in the store."""
+        """Train missing students if `compute`, and collect their values.
+
+        Plausibility that is not in the store is measured in either case.
+        """
         failed = fine_tune(self.pending_fine_tunings(), report) if compute else {}
         why = {pair: failed[name] for pair, name in TEACHERS.items() if name in failed}
         trained = {key: self._train(key, report) for key in self.keys if key[0] not in why} if compute else {}
@@ -222,7 +232,7 @@ class SmatQuery(ReproductionQuery):
         return Evidence(findings, models, summaries, table_rows(findings))
 
     def _train(self, key: StudentsKey, report: Report) -> ScaffoldResult | str:
-        """Teach the students that are not finished; or why that failed."""
+        """Train the unfinished students; return the result, or the reason why it failed."""
         plan = self.training_plan(key)
         if isinstance(plan, str):
             return plan
@@ -234,7 +244,7 @@ class SmatQuery(ReproductionQuery):
             return one_line(error)
 
     def _students(self, key: StudentsKey, trained: ScaffoldResult | str | None) -> ScaffoldResult | str:
-        """All that are finished, with why others failed; where nothing could be taught and nothing is finished, why."""
+        """Return the finished students and why others failed; if none is finished, the reason as a string."""
         plan, training = self.plan(key), self.training_plan(key)
         if isinstance(plan, str) or isinstance(training, str):
             return str(plan)
@@ -248,7 +258,7 @@ class SmatQuery(ReproductionQuery):
         return replace(_with_seeds(result, training.seeds), failed=failed)
 
     def _plausibility(self, task: str, result: ScaffoldResult | str) -> Plausibility | str:
-        """Of the explainer of the median student at the middle train size, as in the paper."""
+        """Measure the explainer of the median student at the middle train size, as in the paper; or return why not."""
         if isinstance(result, str) or not result.students:
             return result if isinstance(result, str) else NO_STUDENT
         size = self.sizes[task].get(MIDDLE, max(result.plan.train_sizes))
@@ -261,7 +271,7 @@ class SmatQuery(ReproductionQuery):
             return one_line(error)
 
     def _model(self, task: str) -> ModelSummary:
-        """The teacher of a task, or of a language pair that has no students."""
+        """Summarize the teacher of a task, or of a language pair without students."""
         is_pair = task in TEACHERS
         plan = self.tasks.get(task) or ScaffoldPlan(self._pair_teacher(task), self._place(pair_data(task)))
         if isinstance(plan, str):
@@ -273,11 +283,11 @@ class SmatQuery(ReproductionQuery):
             return ModelSummary(name, data, one_line(error), None, 0)
 
     def _teacher_name(self, task: str, plan: ScaffoldPlan) -> str:
-        """Its name in the report; of one that is fine-tuned for the run without its folder."""
+        """Return the teacher's name in the report: without its folder if it is fine-tuned for the run."""
         return TEACHERS.get(task, plan.teacher)
 
     def key_parts(self) -> dict[str, Any]:
-        """Reads no data set: pages ask it."""
+        """Return the parts of the cache key. Reads no data set, because pages call it."""
         plans = [self.plan(key) for key in self.keys]
         return {
             "kind": "reproduction of smat",
@@ -300,7 +310,7 @@ class SmatQuery(ReproductionQuery):
 
 
 def named_sizes(train_sizes: Sequence[int]) -> dict[str, int]:
-    """The train sizes of a plan by what claims call them; of more than three the smallest, middle and largest."""
+    """Return a plan's train sizes by name: of more than three, only the smallest, middle and largest."""
     ordered = sorted(train_sizes)
     if len(ordered) > 3:
         ordered = [ordered[0], ordered[len(ordered) // 2], ordered[-1]]
@@ -308,20 +318,20 @@ def named_sizes(train_sizes: Sequence[int]) -> dict[str, int]:
 
 
 def student_keys(claim: Claim) -> tuple[StudentsKey, ...]:
-    """The tasks and normalizations that a claim is about."""
+    """Return the tasks and normalizations that a claim is about."""
     return tuple(dict.fromkeys((term.task, term.normalization) for term in claim.terms))
 
 
 def pair_data(pair: str) -> str:
-    """The data set of a language pair."""
+    """Return the name of a language pair's data set."""
     return f"mlqe-pe:pair={pair}"
 
 
 def teacher_summary(plan: ScaffoldPlan, split: str | None = None) -> ModelSummary:
-    """The teacher, with how often it is right on the examples on which students are tested.
+    """Summarize a teacher, with its accuracy or correlation on the test examples of its students.
 
-    `split`: another one of the data set, all of it, where the teacher learned from these. Errors: those of the teacher
-    and of the data set.
+    `split`: a whole split to measure on instead, for a teacher that was trained on those examples. Errors: those of the
+    teacher and of the data set.
     """
     if split is None:
         source = source_of(plan)
@@ -340,7 +350,7 @@ def teacher_summary(plan: ScaffoldPlan, split: str | None = None) -> ModelSummar
 
 
 def _with_seeds(result: ScaffoldResult, seeds: tuple[int, ...]) -> ScaffoldResult:
-    """The students of the seeds that are taught, and of any other of which all students are finished."""
+    """Keep the students of the training seeds `seeds`, and of every other seed whose students are all finished."""
     a_seed = len(result.plan.students) // len(result.plan.seeds)
     counts = {seed: sum(one.run.seed == seed for one in result.students) for seed in result.plan.seeds}
     used = tuple(seed for seed, count in counts.items() if count == a_seed or seed in seeds)
@@ -349,7 +359,7 @@ def _with_seeds(result: ScaffoldResult, seeds: tuple[int, ...]) -> ScaffoldResul
 
 
 def _teacher_revision(teacher: str) -> str:
-    """A hash of the teacher, or why there is none."""
+    """Return a hash of the teacher's weights, or the reason why it is unavailable."""
     return "".join(availability(teacher))
 
 
@@ -370,14 +380,18 @@ StudentsKey = tuple[str, str]
 
 @dataclass(frozen=True)
 class StudentFindings:
-    """`students`: of each task and normalization; `plausible`: of each task. In the place of what is missing, why."""
+    """Values of SMaT's students and of their explainers.
+
+    `students`: results by task and normalization. `plausible`: plausibility by task. The reason stands in the place of
+    a missing value. `least_seeds`: seeds that a number needs.
+    """
 
     students: Mapping[StudentsKey, ScaffoldResult | str]
     plausible: Mapping[str, Plausibility | str] = field(default_factory=dict)
     sizes: Sizes = field(default_factory=dict)
     least_seeds: int = 1
     source_seeds: int = 5
-    """Seeds of each setting in the paper."""
+    """Number of seeds of each setting in the paper."""
 
     def entries(self, claim: Claim) -> Sequence[Sequence[Contrast]]:
         return claim.entries
@@ -412,10 +426,10 @@ class StudentFindings:
         return interval_number(claim, contrast, float(values.mean()), intervals, len(seeds), error_rates, at_best, gain)
 
     def _smallest_gain(self, claim: Claim, contrast: Contrast, each: Sequence[Sequence[float]]) -> float:
-        """The smallest gain that counts, of a claim that one setting has higher simulability than another; else 0.
+        """Return the smallest gain that counts for a claim that one setting has higher simulability; else 0.
 
-        `each`: the values of the two settings. It is what the paper's number of seeds detects one time in three, with
-        the standard deviation within a setting here. Other claims state in their bounds what counts.
+        It is the gain that the paper's number of seeds detects one time in three, given the standard deviation within
+        a setting here. `each`: values of the two settings. Other claims state in their bounds what counts.
         """
         compares_two = sorted(term.times for term in contrast.terms) == [-1, 1]
         alone = claim.least is None and all(len(entry) == 1 for entry in claim.entries)
@@ -441,11 +455,11 @@ class StudentFindings:
         return interval_number(claim, contrast, float(values.mean()), intervals, len(common), error_rates, at_best)
 
     def cell(self, term: StudentTerm) -> SimulabilityCell:
-        """A value for each student. Errors: `NoNumber`, where there are too few."""
+        """Return the values of a term's students as a cell. Errors: `NoNumber` if there are too few."""
         return SimulabilityCell(term.setting, self.sizes[term.task][term.size], tuple(self.seed_values(term).values()))
 
     def seed_values(self, term: StudentTerm) -> dict[int, float]:
-        """The value of each student by its seed. Errors: `NoNumber`, where there are too few."""
+        """Return the value of each student by seed. Errors: `NoNumber` if there are too few."""
         scaffold = self._scaffold(term)
         students = scaffold.students_of(term.setting, self.sizes[term.task][term.size])
         values = {one.run.seed: value for one in students if (value := self._value(term, one)) is not None}
@@ -454,7 +468,7 @@ class StudentFindings:
         return values
 
     def _range(self, term: StudentTerm) -> Interval:
-        """The least and the most that a value can be."""
+        """Return the range of a term's values: 0 to 1, or -1 to 1 for a correlation."""
         correlates = term.metric == SIMULABILITY and self._scaffold(term).metric == "pearson"
         return (-1.0 if correlates else 0.0), 1.0
 
@@ -483,7 +497,7 @@ class StudentFindings:
         return " ".join((text, *why))
 
     def example_values(self, term: StudentTerm) -> dict[int, float]:
-        """The AUC of each example. Errors: `NoNumber`, where there is none."""
+        """Return the AUC of each example by its index. Errors: `NoNumber` if there is none."""
         measured = self.plausible.get(term.task, "Plausibility was not measured.")
         task = TASKS[term.task].capitalize()
         if isinstance(measured, str):
@@ -514,12 +528,12 @@ def _auc(measured: Plausibility, term: StudentTerm, task: str) -> Float[np.ndarr
 
 
 def active_share(weights: Float[np.ndarray, "layer head"]) -> float:
-    """The share of heads with a weight above 0."""
+    """Return the share of heads with a weight above 0."""
     return float((weights > 0).mean())
 
 
 def mean_depth(weights: Float[np.ndarray, "layer head"]) -> float | None:
-    """The mean layer of the weight, 0 the first and 1 the last; None of a single layer, or without any weight."""
+    """Return the weighted mean layer, from 0 (first) to 1 (last); None for a single layer or if all weights are 0."""
     by_layer, last = weights.sum(1), len(weights) - 1
     if not last or not by_layer.sum() > 0:
         return None
@@ -527,7 +541,7 @@ def mean_depth(weights: Float[np.ndarray, "layer head"]) -> float | None:
 
 
 def table_rows(findings: StudentFindings) -> tuple[TableRow, ...]:
-    """The rows of the paper's tables 1 to 7 and figure 5: simulability, then heads, then plausibility."""
+    """Return the rows of the paper's tables 1 to 7 and figure 5: simulability, then heads, then plausibility."""
     students = [(key, one) for key, one in findings.students.items() if isinstance(one, ScaffoldResult)]
     return (
         *(row for key, one in students for row in _simulability_rows(key, one, findings)),
@@ -551,7 +565,10 @@ def _cell_row(table: str, key: StudentsKey, cell: SimulabilityCell) -> TableRow:
 
 
 def _baseline_note(cell: SimulabilityCell, key: StudentsKey, findings: StudentFindings) -> str:
-    """Whether quartiles lie apart from those of no explanations, which have no normalization."""
+    """Say whether the quartiles lie above or below those without explanations; empty if they overlap.
+
+    The baseline comes from the sparsemax students, because it uses no normalization.
+    """
     sparsemax = findings.students.get((key[0], SPARSEMAX))
     baseline = sparsemax.cell(NONE, cell.train_size) if isinstance(sparsemax, ScaffoldResult) else None
     if baseline is None or cell.setting == NONE:
@@ -560,7 +577,7 @@ def _baseline_note(cell: SimulabilityCell, key: StudentsKey, findings: StudentFi
 
 
 def _exceptions_note(result: ScaffoldResult, cell: SimulabilityCell) -> str:
-    """Counts of students that did not end as others do."""
+    """List how many students of a cell diverged, did not improve, have no simulability or are not finished."""
     students = result.students_of(cell.setting, cell.train_size)
     counts = {
         "diverged": sum(one.diverged for one in students),
@@ -589,7 +606,7 @@ def _plausibility_rows(findings: StudentFindings) -> Iterator[TableRow]:
         for side in measured.sides:
             skipped = "; ".join(f"{count} left out: {why}" for why, count in side.skipped.items())
             for row in side.rows:
-                # One example has no interval: from the least to the most that is possible.
+                # A single example has no interval; the range of the AUC stands in for it.
                 low, high = row.interval or (0.0, 1.0)
                 chosen = f"layer {', head '.join(map(str, row.at))}" if row.at else ""
                 note, n = "; ".join(filter(None, (chosen, skipped))), len(side.examples)

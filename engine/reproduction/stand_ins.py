@@ -1,4 +1,4 @@
-"""What stands in for published models and data sets in a rehearsal: random weights and generated examples."""
+"""Stand-ins for published models and data sets in a rehearsal: random weights and generated examples."""
 
 from __future__ import annotations
 
@@ -39,26 +39,26 @@ SHAPES: Mapping[str, tuple[str, Mapping[str, object]]] = {
         {"vocab_size": 250002, "max_position_embeddings": 514, "type_vocab_size": 1, "layer_norm_eps": 1e-5},
     ),
 }
-"""By the hub's name: the family, and where its published configuration differs from Transformers' defaults."""
+"""By hub ID: the model family, and the differences of the published configuration from Transformers' defaults."""
 TOKENIZERS = {"electra": "bert", "xlm-roberta": "roberta"}
-"""The embedded base whose tokenizer stands in, where there is none of the family."""
+"""Embedded bases whose tokenizer stands in for families that have no embedded base."""
 PICTURE_SIZE, HALF = 224, (0.5, 0.5, 0.5)
-"""Pixels, and mean and deviation of a channel, in the preprocessing of the vision transformer."""
+"""Image size in pixels, and mean and standard deviation of each channel, for the vision transformer."""
 SPECIAL_IDS = ("pad_token_id", "bos_token_id", "eos_token_id")
-"""Of the tokenizer that stands in, that of the embedded base of the family."""
+"""Token ids of the stand-in tokenizer that the model's configuration needs."""
 PARTS = {"train": 160, "dev": 24}
-"""Examples of each part of a data set."""
+"""Number of examples of each split of a data set."""
 GENERATED = {
     "sst2": "reviews-generated", "multinli": "nli-generated:sentences=1", "esnli": "nli-generated:sentences=1",
     "imdb": "reviews-generated", "cifar100": "scenes", "mlqe": "quality",
 }  # fmt: skip
-"""The generated data sets whose examples stand in for those."""
+"""Generated data sets whose examples stand in for published ones."""
 REVIEW_PARTS = 16
-"""Generated reviews that are joined to one about as long as those of IMDB."""
+"""Number of generated reviews that are joined to reach about the length of an IMDB review."""
 
 
 def write_data(folder: Path, name: str) -> None:
-    """A small generated data set in the place of the one with that name; nothing where it is there."""
+    """Write a small generated stand-in for the data set `name`, unless `folder` exists."""
     if folder.is_dir():
         return
     partial_folder = folder.with_name(f"{folder.name}.{os.getpid()}.partial")
@@ -108,7 +108,7 @@ def _record(one: LabeledExample, names: Sequence[str]) -> dict[str, Any]:
 
 
 def write_base(folder: Path, base: str) -> None:
-    """A base of that name with random weights and an embedded tokenizer; nothing where it is there."""
+    """Write a stand-in for `base` with random weights and an embedded tokenizer, unless it exists in `folder`."""
     if (folder / "config.json").is_file():
         return
     torch.manual_seed(0)
@@ -129,7 +129,7 @@ def write_base(folder: Path, base: str) -> None:
 
 
 def random_module(base: str, ids: Mapping[str, object] | None = None) -> Any:
-    """A classifier with random weights and the published configuration of a base, but for the `ids` of a tokenizer."""
+    """Create a classifier with random weights and the published configuration of `base`. `ids`: special token ids."""
     family, differences = SHAPES[base]
     config = transformers.AutoConfig.for_model(family, **differences, **(ids or {}))
     if family in CLASSIFIERS:

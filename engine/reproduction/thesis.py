@@ -1,4 +1,4 @@
-"""The thesis's claims: the question that is asked, and the fine-tunings and experiments that answer it."""
+"""Reproduction of the thesis's claims: the query, and the fine-tunings and experiments that answer it."""
 
 from __future__ import annotations
 
@@ -44,24 +44,26 @@ else:
     finetuning = LazyModule("engine.training.finetuning")
 
 VERSION = 4
-"""Raised whenever the numbers of a report change."""
+"""Version of the numbers of a report; raised whenever they change."""
 FOLDER = "reproduction"
 SPLITS = ("train", "validation")
 MARKS_SEED = 0
 REHEARSED_STEPS = 2
-"""Steps of an attack in a rehearsal."""
+"""Number of steps of an attack in a rehearsal."""
 SECONDS = {
     "t5-mini": 0.6, "t5-small": 0.9, "t5": 1.6, "t5-deep": 4.5, "bert": 1.2, "roberta": 1.5, "gpt2": 1.7,
 }  # fmt: skip
-"""Of one processor core, for an example of either data set: all methods, and what is measured by removal. By the run
-of the shipped report."""
+"""Seconds per example on one CPU core, on either data set, for all methods and the metrics by removal. Measured in the
+run of the shipped report."""
 
 
 @dataclass(frozen=True)
 class PlannedFineTuning:
-    """A model to be fine-tuned: what `exegesis train` is told. `source`: of the marked reviews. `data`: the name of the
-    data set, where `dataset` may be a folder. `options`: what it is told beside the thesis's recipe; a rehearsal does
-    one epoch.
+    """A model to fine-tune, as options of `exegesis train`.
+
+    `source`: the data set that marked reviews are made from, else empty. `data`: name of the data set, because
+    `dataset` may be a folder. `options`: options that differ from the thesis's recipe, such as one epoch in a
+    rehearsal.
     """
 
     name: str
@@ -74,13 +76,13 @@ class PlannedFineTuning:
 
     @property
     def config(self) -> TrainConfig:
-        """The defaults of `exegesis train` are the thesis's recipe."""
+        """The configuration. The defaults of `exegesis train` are the thesis's recipe."""
         return TrainConfig(base=self.base, dataset=self.dataset, out=self.out, **dict(self.options))
 
     def run(self, report: Report = silent) -> float:
-        """Go on from its checkpoint where it was stopped. Returns the seconds of its steps.
+        """Train, from a checkpoint if there is one. Returns the seconds of its steps.
 
-        Errors: those of the base, the data set, the training.
+        Errors: those of the base, the data set and the training.
         """
         if self.source:
             write_marked_reviews(self.source, Path(self.dataset))
@@ -88,7 +90,7 @@ class PlannedFineTuning:
 
 
 def fine_tune(pending: Iterable[PlannedFineTuning], report: Report = silent) -> dict[str, str]:
-    """Run fine-tunings. Why those that failed did, by name."""
+    """Run fine-tunings. Returns the reasons of those that failed, by name."""
     failed = {}
     for one in pending:
         try:
@@ -102,8 +104,10 @@ def fine_tune(pending: Iterable[PlannedFineTuning], report: Report = silent) -> 
 
 @dataclass(frozen=True)
 class ModelRole:
-    """A model and the parts it plays on one data set. `place`: its folder or name. `why`: why it is not there, else
-    empty. `revision`: a hash of its weights, empty where it is not there.
+    """A model and the parts that it plays on one data set.
+
+    `place`: its folder or name. `why`: why it is unavailable, else empty. `revision`: a hash of its weights, empty if
+    it is unavailable.
     """
 
     name: str
@@ -120,7 +124,10 @@ class ModelRole:
 
 @dataclass(frozen=True)
 class ThesisExperiment:
-    """The models of one comparison on one data set. `source`: what is done. `request`: for any models."""
+    """An experiment with the models of one comparison on one data set.
+
+    `source`: the kind of experiment. `request`: the request without models.
+    """
 
     name: str
     data: TaskData
@@ -130,24 +137,26 @@ class ThesisExperiment:
 
     @property
     def kind(self) -> ExperimentKind:
-        """How it is done."""
+        """The kind of experiment."""
         return KINDS[self.source]
 
     @property
     def plan(self) -> Any:
-        """The plan for the models that are there; None where none is."""
+        """The plan for the available models, or None if none is available."""
         models = tuple(dict.fromkeys(role.place for role in self.roles if role.available))
         return self.kind.plan(replace(self.request, models=models)) if models else None
 
 
 Result = tuple[ThesisExperiment, Any]
-"""An experiment with its result, or why there is none."""
+"""An experiment with its result, or with the reason why it has none."""
 
 
 @dataclass(frozen=True)
 class ThesisQuery(ReproductionQuery):
-    """`folder`: of models that are fine-tuned for it. `topic`: which claims are meant. `rehearsal`: whether it only
-    tests the machine, with one epoch of each training and few steps of each attack (`engine.reproduction.rehearsal`).
+    """A query for the thesis's claims.
+
+    `folder`: where models are fine-tuned. `topic`: the topic of the claims. `rehearsal`: whether it only tests the
+    machine, with one epoch per training and few steps per attack (`engine.reproduction.rehearsal`).
     """
 
     folder: str = FOLDER
@@ -170,7 +179,7 @@ class ThesisQuery(ReproductionQuery):
         return self.declaration.select(self.claims)
 
     def command(self) -> str:
-        """As of any query; of a rehearsal without the folders of its stand-ins."""
+        """Return the command that repeats it; for a rehearsal, without the folders of its stand-ins."""
         if not self.rehearsal:
             return super().command()
         return f"{replace(self, places={}, rehearsal=False).command()} --rehearse"
@@ -180,7 +189,10 @@ class ThesisQuery(ReproductionQuery):
         return Locations(scale_of(self.scale), self.places, Path(self.folder))
 
     def request(self, source: Source, data: TaskData, metrics: tuple[str, ...] = ()) -> ExperimentRequest:
-        """What an experiment is told: of its examples as many fewer as is declared, but two at least."""
+        """Return the request for an experiment.
+
+        A source that is declared with fewer examples gets proportionally fewer, but at least two.
+        """
         settings = dict(self.declaration.settings.get(self.scale, {}).get(source, {}))
         declared = self.declaration.examples[self.scale]
         own = settings.pop("fewer", {}).get(data.key, settings.pop("examples", declared))
@@ -190,7 +202,7 @@ class ThesisQuery(ReproductionQuery):
         return ExperimentRequest((), self.locations.dataset(data.dataset), metrics, count, self.seed, settings)
 
     def experiments(self) -> tuple[ThesisExperiment, ...]:
-        """The experiments that the selected claims need. Looks where the models are; loads none."""
+        """Return the experiments that the selected claims need. Looks up the models without loading them."""
         scale = scale_of(self.scale)
         parts: dict[tuple[TaskData, str, Source], list[tuple[str, str]]] = {}
         for task, part, source in _needs(self.selected_claims):
@@ -210,7 +222,7 @@ class ThesisQuery(ReproductionQuery):
             )
             for name, own in by_model.items()
         )
-        # Of all tasks that the data set stands for, whichever claims are chosen, so that all share their work.
+        # Use the metrics of all tasks of the data set, whichever claims are selected, so that runs share their results.
         tasks = [own for task, own in self.declaration.tasks.items() if scale.tasks[task] == data]
         metrics = tuple(dict.fromkeys(metric for own in tasks for metric in own))
         return ThesisExperiment(
@@ -218,11 +230,11 @@ class ThesisQuery(ReproductionQuery):
         )
 
     def fine_tunings(self) -> tuple[PlannedFineTuning, ...]:
-        """The fine-tunings that the selected claims need, done or not."""
+        """Return the fine-tunings that the selected claims need, finished or not."""
         return tuple(dict.fromkeys(one for one, _ in self._fine_tunings()))
 
     def pending_fine_tunings(self) -> tuple[PlannedFineTuning, ...]:
-        """The fine-tunings that the selected claims need and that are not there."""
+        """Return the fine-tunings that the selected claims need and whose models are missing."""
         return tuple(dict.fromkeys(one for one, role in self._fine_tunings() if not role.available))
 
     def _fine_tunings(self) -> Iterator[tuple[PlannedFineTuning, ModelRole]]:
@@ -237,7 +249,10 @@ class ThesisQuery(ReproductionQuery):
             yield PlannedFineTuning(role.name, base, locations.dataset(name), role.place, source, name, options), role
 
     def collect(self, report: Report = silent, compute: bool = True) -> Evidence:
-        """A model or data set that is not there, and a fine-tuning that fails, are told as reasons."""
+        """Fine-tune missing models and run the experiments, whatever `compute` is.
+
+        A model or data set that is unavailable, or a fine-tuning that fails, is reported as a reason.
+        """
         failed = fine_tune(self.pending_fine_tunings(), report)
         results = []
         for experiment in self.experiments():
@@ -269,7 +284,7 @@ class ThesisQuery(ReproductionQuery):
         }
 
     def duplicates(self) -> dict[str, str]:
-        """Claims on different tasks that one data set stands for, and whose numbers are the same but for the sign."""
+        """Map duplicate claims to earlier ones: other tasks on the same data set, and equal numbers up to the sign."""
         scale = scale_of(self.scale)
         first: dict[object, Claim] = {}
         duplicates = {}
@@ -281,7 +296,7 @@ class ThesisQuery(ReproductionQuery):
         return duplicates
 
     def seconds(self) -> float | None:
-        """Time of all that the selected claims need on the models that are here; None where a model's is not known."""
+        """Return the seconds that the selected claims take on the available models, or None if that is unknown."""
         names = {role.name for experiment in self.experiments() for role in experiment.roles if role.available}
         bases = [name.rpartition("-")[0] for name in names]
         if self.places or self.topic != THESIS_TOPICS[0] or not bases or not SECONDS.keys() >= set(bases):
@@ -290,9 +305,10 @@ class ThesisQuery(ReproductionQuery):
 
 
 def split_topics(whole: ThesisQuery, topics: Sequence[str] = ()) -> tuple[ThesisQuery, ...]:
-    """The query of each topic of which claims are chosen. Of all but the first at most as many examples as declared.
+    """Split a query into one per topic that has selected claims.
 
-    `topics`: none for all that are run at the scale. Errors: an unknown scale or claim.
+    All but the first use at most the declared number of examples. `topics`: empty for all topics at the scale. Errors:
+    an unknown scale or claim.
     """
     scale_of(whole.scale)
     topics = topics or topics_at("thesis", whole.scale)
@@ -310,13 +326,13 @@ def split_topics(whole: ThesisQuery, topics: Sequence[str] = ()) -> tuple[Thesis
 
 
 def experiment_names(claim: Claim, scale: Scale) -> tuple[str, ...]:
-    """The experiments that the claim rests on."""
+    """Return the names of the experiments that the claim rests on."""
     needs = ((scale.tasks[task], family_of(part), source) for task, part, source in _needs([claim]))
     return tuple(dict.fromkeys(_experiment_name(*one) for one in needs))
 
 
 def findings_of(results: Sequence[Result], scale: Scale) -> ExampleFindings:
-    """The values of the experiments by example; where there is no result, why."""
+    """Collect the values of the experiments by example, and the reasons for missing results."""
     values: dict[ValueKey, dict[int, float]] = {}
     absent: dict[tuple[str, str, Source], str] = {}
     for experiment, result in results:
@@ -334,7 +350,7 @@ def findings_of(results: Sequence[Result], scale: Scale) -> ExampleFindings:
 
 
 def _needs(claims: Sequence[Claim]) -> list[tuple[str, str, Source]]:
-    """Tasks with the parts of models that are tried on them, and what is done to these; each once, as declared."""
+    """Return the distinct (task, part of a model, source) that the claims need, in the order of declaration."""
     terms = (term for claim in claims for term in claim.terms)
     return list(
         dict.fromkeys((term.task, model, measure(term.metric).source) for term in terms for model in term.models)
@@ -346,7 +362,7 @@ def _experiment_name(data: TaskData, family: str, source: Source) -> str:
 
 
 def availability(place: str) -> tuple[str, str]:
-    """Why the model is not there, and its revision where it is."""
+    """Return (reason why the model is unavailable, revision), one of which is empty."""
     try:
         return "", catalog.revision(place)
     except ExegesisError as error:
@@ -374,7 +390,7 @@ def _summary(experiment: ThesisExperiment, result: Any) -> ExperimentSummary:
 
 
 def _model_summaries(results: Sequence[Result]) -> tuple[ModelSummary, ...]:
-    """Each model once on each data set: with how often it is right on the most examples that an experiment used."""
+    """Summarize each model once per data set, with its accuracy in the experiment that used most examples."""
     models: dict[tuple[str, str], ModelSummary] = {}
     for experiment, result in results:
         done = not isinstance(result, str)
@@ -391,7 +407,7 @@ def _model_summaries(results: Sequence[Result]) -> tuple[ModelSummary, ...]:
 
 
 def _result_keys(experiment: ThesisExperiment) -> list[str]:
-    """The cache keys of its results; where the data set cannot be read, why."""
+    """Return the cache keys of an experiment's results, or the reason why its data set cannot be read."""
     plan = experiment.plan
     if plan is None:
         return []
@@ -403,7 +419,7 @@ def _result_keys(experiment: ThesisExperiment) -> list[str]:
 
 
 def _unsigned_sum(contrast: Contrast, scale: Scale) -> object:
-    """The terms on the data sets that stand for their tasks; the same of a sum and of the sum with all signs turned."""
+    """Return a key of a contrast on its data sets that is equal for the contrast and its negation."""
     terms = [
         (scale.tasks[term.task].key, term.metric, term.methods, term.models, term.take, term.times)
         for term in contrast.terms
@@ -413,9 +429,9 @@ def _unsigned_sum(contrast: Contrast, scale: Scale) -> object:
 
 
 def write_marked_reviews(source: str, folder: Path) -> None:
-    """Write SST-2 with a label by chance, and the word of that label at the end: the one word that decides.
+    """Write SST-2 with random labels, and the word of the label at the end of each text, which alone determines it.
 
-    A JSONL file a split, unless they are there. `source`: `sst2`, or a folder with train.tsv and dev.tsv. Source:
+    One JSONL file per split, unless it exists. `source`: `sst2`, or a folder with train.tsv and dev.tsv. Source:
     section 3.1 of the thesis, after Zhou et al. (2022).
     """
     folder.mkdir(parents=True, exist_ok=True)

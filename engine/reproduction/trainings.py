@@ -1,8 +1,8 @@
 """Verdicts over several trainings of the same models, from one report of each training.
 
-`python -m engine.reproduction.trainings TOPIC WHICH REPORT REPORT` compares the shipped report of a topic with those of
+`python -m engine.reproduction.trainings TOPIC WHICH REPORT REPORT` compares a topic's shipped report with reports of
 the same command on other trainings of its models (`--places`), and writes their verdicts into the topic's examination.
-Claims that were judged there before and are not in these reports are kept.
+Earlier verdicts in the examination on claims that are not in these reports are kept.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from engine.reproduction.shipped import default_query, shipped_report, write_shi
 
 
 def over_trainings(claim: Claim, outcomes: Sequence[ClaimOutcome]) -> Verdict | None:
-    """The verdict on a claim over trainings and examples. `outcomes`: one a training. None where one has no numbers.
+    """Judge a claim over trainings and examples; None if a training has no numbers. `outcomes`: one per training.
 
-    Each number of the claim is its mean over trainings, with the intervals of `training_interval`.
+    Each number of the claim is averaged over trainings; its intervals are those of `training_interval`.
     """
     if not all(outcome.numbers for outcome in outcomes):
         return None
@@ -57,14 +57,15 @@ def over_trainings(claim: Claim, outcomes: Sequence[ClaimOutcome]) -> Verdict | 
 
 
 def training_interval(values: Sequence[float], intervals: Sequence[Interval], error_rate: float) -> Interval:
-    """Interval over trainings and examples of the mean of a number over trainings.
+    """Return the interval, over trainings and examples, of a number's mean over trainings.
 
-    `values`: one a training; `intervals`: over the examples, which all trainings share, at that error rate.
+    `values`: one per training. `intervals`: intervals over the examples, which all trainings share, at the same error
+    rate.
 
-    The reach of Student's t over trainings and the mean reach over examples are added as squares, as those of
-    independent parts (Zou and Donner, 2008). The mean reach is at least the reach of the mean, so the interval is
-    rather too long. A bootstrap over trainings is too short: of three it draws the same one three
-    times in one of nine draws.
+    The squares of two half widths are added, as for independent parts (Zou and Donner, 2008): that of Student's t over
+    trainings, and the mean half width over examples. The latter is at least the half width of the mean, so the interval
+    is conservative. A bootstrap over trainings would be too short: with three trainings, one draw in nine consists of
+    the same training three times.
     """
     mean = statistics.fmean(values)
     spread = student_quantile(error_rate, len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
@@ -85,10 +86,10 @@ def _margin(claim: Claim, numbers: Sequence[ClaimNumber], rates: tuple[float, fl
 def examine_trainings(
     topic: str, which: str, reports: Sequence[Reproduction], before: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The part of an examination on other trainings. `reports`: of the same command, one of each other training.
+    """Return the section of an examination about other trainings. `reports`: of the same command, one per training.
 
-    `before`: such a part, whose claims are kept where the reports do not have them: one run need not do them all.
-    Errors: a report of other claims or numbers of examples than the shipped one; other trainings than `before`.
+    `before`: the previous section; its claims are kept if the reports lack them, so that one run need not include all.
+    Errors: a report whose claims or number of examples differ from the shipped one; trainings other than in `before`.
     """
     query, shipped = default_query(topic), shipped_report(topic)
     assert shipped is not None, topic

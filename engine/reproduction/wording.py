@@ -1,4 +1,4 @@
-"""The words for claims, rules and numbers, on paper and on the page."""
+"""Texts for claims, rules, numbers and verdicts, in reports and on the page."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ ATTACKED = {
     "logit": "Attacks change a map of the logit, and the constrained objective penalizes changes of it.",
     "probability": "Attacks change a map of the probability, and the constrained objective penalizes changes of it.",
 }
-"""By the quantity of the attack; runs from before there was one were mixed."""
+"""Sentences about attacks by their quantity; runs from before this setting existed are mixed."""
 SHARED_DATA = "One data set stands in for both MultiNLI and e-SNLI, so claims of {} rest on the same examples."
 INSIDE: dict[Finding, str] = {"holds": "yes", "does not hold": "no", "undecided": "open"}
-"""Whether one number is inside its bounds."""
+"""Words for whether a number is inside its bounds."""
 COUNTED: dict[Verdict, str] = {
     "holds": "hold",
     "does not hold": "do not",
     UNLEARNED: "not run (the model has not learned the task)",
 }
-"""Verdicts as they stand behind a number of claims, where that differs."""
+"""Plural forms of verdicts after a number of claims, if they differ from the verdict."""
 ON_BOUND = "lies on the bound itself, where no number of {} would decide"
-"""Of one number."""
+"""Predicate for a number on its bound."""
 TIME = (
     "On one processor core like those of the shipped report, the whole run takes about {}. Results already in the "
     "cache are not computed again."
@@ -64,12 +64,12 @@ TIME = (
 TOO_SMALL = (
     "any gain is below {}, and five students per setting, as in the paper, miss such gains more than two times in three"
 )
-"""Of a number whose gain is too small to count."""
+"""Clause for a number whose gain is too small to count."""
 UNKNOWN_TIME = "The time is unknown until such models have been run once."
 
 
 def rule_text(claim: Claim) -> str:
-    """How the claim is judged, such as `at least 0.9`."""
+    """Return the rule of a claim, such as `at least 0.9`."""
     low, high = claim.bounds
     if low is not None and high is not None:
         return f"from {format_number(low)} to {format_number(high)}"
@@ -77,12 +77,12 @@ def rule_text(claim: Claim) -> str:
 
 
 def format_number(value: float) -> str:
-    """With three digits after the point where it has them."""
+    """Format a number with at most three decimals and without trailing zeros."""
     return f"{value:.3f}".rstrip("0").rstrip(".").replace("-", "−") if round(value, 3) else "0"
 
 
 def number_with_interval(number: ClaimNumber) -> str:
-    """A number and its interval, all with the same decimals."""
+    """Format a number and its interval, all with the same number of decimals."""
     values = (number.value, number.low, number.high)
     decimals = max(len(format_number(value).partition(".")[2]) for value in values)
     value, low, high = (f"{round(value, decimals) + 0.0:.{decimals}f}".replace("-", "−") for value in values)
@@ -90,7 +90,7 @@ def number_with_interval(number: ClaimNumber) -> str:
 
 
 def statistic_text(claim: Claim) -> str:
-    """What is computed for each entry, in one line."""
+    """Return the statistic that is computed for each entry, in one line."""
     if not claim.contrasts:
         return "what people say" if claim.people else "difference between train sizes"
     if isinstance(claim.terms[0], StudentTerm):
@@ -103,7 +103,7 @@ def statistic_text(claim: Claim) -> str:
 
 
 def trainings_text(claim: Claim, scale: Scale) -> str:
-    """How many trainings a claim about models rests on, as a sentence; empty for a claim about students."""
+    """Return a sentence with the number of trainings that a claim rests on; empty for a claim about students."""
     terms = [term for term in claim.terms if isinstance(term, MethodTerm)]
     count = len({scale.model(part, term.task) for term in terms for part in term.models})
     if count < 2:
@@ -120,7 +120,7 @@ def _method_statistic(contrast: Contrast) -> str:
 
 
 def quantity_name(claim: Claim, name: str, scale: Scale) -> str:
-    """The quantity of that number, such as `paired difference of overlap with the marks (LIME minus chance)`."""
+    """Describe the number called `name`, such as `paired difference of overlap with the marks (LIME minus chance)`."""
     contrast = next(one for one in claim.contrasts if one.name == name)
     if isinstance(contrast.terms[0], StudentTerm):
         return _student_statistic(contrast)
@@ -132,7 +132,10 @@ def quantity_name(claim: Claim, name: str, scale: Scale) -> str:
 
 
 def _sides(contrast: Contrast, scale: Scale) -> str:
-    """The minuend and the subtrahend of a difference of two terms that differ in one thing alone; else nothing."""
+    """Return the minuend and subtrahend of a difference, such as `LIME minus chance`.
+
+    Empty unless there are two terms, with weights of 1 or -1, that differ in exactly one aspect other than the task.
+    """
     if len(contrast.terms) != 2 or any(abs(term.times) != 1 for term in contrast.terms):
         return ""
     flips = contrast.oriented and measure(contrast.terms[0].metric).better == "low"
@@ -168,7 +171,7 @@ def _entries_text(entries: int, choices: int, least: int | None) -> str:
 
 
 def sum_text(contrast: Contrast, scale: Scale, sizes: Sizes) -> str:
-    """The sum that is computed, with its signs. `scale`: whose models play its parts. `sizes`: of students."""
+    """Return a contrast as a formula. `scale`: for the names of models. `sizes`: train sizes of students."""
     texts = []
     for place, term in enumerate(contrast.terms):
         is_student = isinstance(term, StudentTerm)
@@ -199,7 +202,7 @@ def _student_term_text(term: StudentTerm, sizes: Sizes) -> str:
 
 
 def settling_text(outcome: ClaimOutcome) -> str:
-    """What would settle an undecided claim."""
+    """Return what would decide an undecided claim, such as a number of examples."""
     if not outcome.numbers:
         return outcome.why
     settles = f"about {outcome.settled_by or 0:,} {outcome.unit} would decide"
@@ -211,22 +214,19 @@ def settling_text(outcome: ClaimOutcome) -> str:
 
 
 def shared_data_text(scale: Scale, topic: Topic) -> str:
-    """Which tasks have the same examples; empty where each has its own."""
+    """Return a sentence about claims that share their examples; empty if each task has its own data set."""
     return SHARED_DATA.format(topic.shared_data) if topic.shared_data and len(scale.data) < len(scale.tasks) else ""
 
 
 def quantity_text(report: Reproduction, topic: Topic) -> str:
-    """What the maps explain and what was measured: the logit of a class or its probability."""
+    """Return sentences about what the maps explain and what was measured: the logit of a class or its probability."""
     attacks = (one.plan["attack"] for one in report.experiments if one.source == "attack" and one.plan)
     kinds = dict.fromkeys(str(attack.get("quantity", MIXED)) for attack in attacks)
     return " ".join((topic.quantity, *(ATTACKED[kind] for kind in kinds)))
 
 
 def accuracy_text(report: Reproduction) -> str:
-    """How often the models of each data set are right; empty where none is known.
-
-    A range of percentages over models.
-    """
+    """Return the range of the models' accuracies on each data set, in percent; empty if none is known."""
     shares: dict[str, list[float]] = {}
     for one in report.models:
         if one.accuracy is not None:
@@ -242,16 +242,18 @@ def _range(shares: Sequence[float]) -> str:
 
 
 def count_text(verdict: Verdict, number: int) -> str:
-    """So many claims with that verdict, such as `9 hold`."""
+    """Return the number of claims with a verdict, such as `9 hold`."""
     return f"{number} {verdict if number == 1 and verdict in FINDINGS else COUNTED.get(verdict, verdict)}"
 
 
 def summary_sentence(report: Reproduction) -> str:
-    """How many claims are findings, with each verdict, and what became of the others. Claims that share their numbers
-    at this scale are one."""
+    """Return the number of claims with each verdict: the findings, then the others.
+
+    Claims that share their numbers at this scale count as one.
+    """
     counts = report.counts
     claims, duplicates = len(report.outcomes) - counts[DUPLICATE], counts[DUPLICATE]
-    named = ["holds"] if counts["does not hold"] else []  # "5 do not" needs it, even if it is none
+    named = ["holds"] if counts["does not hold"] else []  # "5 do not" needs "0 hold" before it
     findings, others = (
         ", ".join(
             count_text(one, counts[one]) for one in verdicts if (counts[one] or one in named) and one != DUPLICATE
@@ -267,7 +269,7 @@ def summary_sentence(report: Reproduction) -> str:
 
 
 def small_text(count: int, failed: int) -> str:
-    """How many of the claims that fail do so only because a gain is too small, as a sentence."""
+    """Return a sentence with the number of claims that fail only because a gain is too small."""
     what = "fails only because its gain is" if count == 1 else "fail only because their gains are"
     return f"{count} of the {failed} that do not hold {what} too small to be found with five students per setting."
 
@@ -277,12 +279,12 @@ def interval_text(number: ClaimNumber) -> str:
 
 
 def wide_interval_text(number: ClaimNumber) -> str:
-    """The interval that is widened for all numbers of its claim."""
+    """Format the interval that is widened for all numbers of its claim."""
     return f"{format_number(number.wide_low)} to {format_number(number.wide_high)}"
 
 
 def number_title(name: str, scale: Scale) -> str:
-    """What a number is of, such as `LIME, t5-small`, by the titles of methods and metrics; empty where it is alone."""
+    """Replace ids in a number's name by titles, such as `LIME, t5-small`; empty for the only number of a claim."""
     return ", ".join(_title(word, scale) for word in name.split(", ")) if name else ""
 
 
@@ -295,7 +297,10 @@ def _title(word: str, scale: Scale) -> str:
 
 
 def distribution_text(outcome: ClaimOutcome) -> str:
-    """How many numbers lie where, and between what; empty for a number alone, which `decision_text` tells."""
+    """Return how many numbers lie inside and outside their bounds, and their range.
+
+    Empty for a single number, which `decision_text` describes.
+    """
     if len(outcome.numbers) < 2:
         return ""
     counts = Counter(number.verdict for number in outcome.numbers)
@@ -307,7 +312,7 @@ def distribution_text(outcome: ClaimOutcome) -> str:
 
 
 def decision_text(claim: Claim, outcome: ClaimOutcome, scale: Scale) -> str:
-    """The number that the verdict hangs on, or why there is none."""
+    """Return the number that decides the verdict, with its interval; or the reason why there is none."""
     if not outcome.numbers:
         return outcome.why
     number = decisive_number(claim, outcome)
@@ -323,8 +328,11 @@ def decision_text(claim: Claim, outcome: ClaimOutcome, scale: Scale) -> str:
 
 
 def decisive_number(claim: Claim, outcome: ClaimOutcome) -> ClaimNumber:
-    """Of the best number of each entry, in order of how far they are inside by the end that made the verdict, the last
-    one that must be."""
+    """Return the number that decides a claim's verdict.
+
+    Each entry is represented by its best number. These are sorted by how far they lie inside their bounds, measured at
+    the end of the interval that determines the verdict; the last one that is needed decides.
+    """
     widens = claim.least is not None or any(len(entry) > 1 for entry in outcome.entries)
 
     def inside(number: ClaimNumber) -> tuple[int, float]:
@@ -332,7 +340,7 @@ def decisive_number(claim: Claim, outcome: ClaimOutcome) -> ClaimNumber:
         plain = wide if widens else (number.low, number.high)
         own = margin(number.value, plain, wide, claim.bounds, number.n)
         ends = {"holds": own.low, CONSTRUCTION: own.low, "does not hold": own.high - number.smallest_gain}
-        # A claim fails by what is plainly outside, then by what is too small.
+        # Numbers outside their bounds explain a failure first, then gains that are too small.
         fails = outcome.verdict == "does not hold"
         rank = 2 if number.verdict != outcome.verdict else int(number.too_small)
         return rank if fails else 0, ends.get(outcome.verdict, own.value)
@@ -342,7 +350,7 @@ def decisive_number(claim: Claim, outcome: ClaimOutcome) -> ClaimNumber:
 
 
 def time_text(query: ThesisQuery) -> str:
-    """How long a run takes, in one sentence or two."""
+    """Return how long a run takes, in one or two sentences."""
     seconds = query.seconds()
     if seconds is None:
         return UNKNOWN_TIME

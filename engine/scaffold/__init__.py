@@ -1,4 +1,4 @@
-"""Scaffold-maximizing training (SMaT): explainers that learn to teach, and students that measure any explainer.
+"""Scaffold-maximizing training (SMaT): explainers that learn to teach, and students that evaluate any explainer.
 
 Source: Fernandes et al. (2022), Learning to scaffold: optimizing model explanations for teaching.
 """

@@ -1,6 +1,6 @@
-"""Students of a plan, from the store or trained now: in this process, on a cluster, or as a job.
+"""Train the students of a plan, in this process, on a cluster or as a job, and load finished ones from the store.
 
-A job writes to the result store, which `load_result` reads without a model. A stopped student resumes from its
+A job writes to the result store, which `load_result` reads without a model. An interrupted student resumes from its
 checkpoint.
 """
 
@@ -49,11 +49,11 @@ else:
     loop = LazyModule("engine.training.loop")
 
 VERSION = 1
-"""Raised whenever the numbers of students change."""
+"""Version of the students' results; raised whenever they change."""
 ARRAY_FIELDS = ("phi", "student_phi")
 PLAIN_FIELDS = ("simulability", "best_epoch", "steps", "seconds", "stopped")
 STATIC_PASSES, LEARNED_PASSES = 1, 3
-"""Forward and backward passes per step; a learned explainer adds those of the pilot and of the outer loss."""
+"""Forward and backward passes per step; a learned explainer adds those of the pilot step and of the outer loss."""
 
 
 @dataclass(frozen=True)
@@ -76,22 +76,22 @@ class StudentStore:
             "version": VERSION,
             "teacher": [plan.teacher, catalog.revision(plan.teacher)],
             "base": [base, base_revision(base)],
-            # A folder of pictures has one revision for all its parts.
+            # A folder of images has one revision for all its splits.
             "data": [source.name, source.revision, source.count, *([plan.split] if plan.split else [])],
             "needed": plan.needed,
             "device": runtime.device_type(),
         }
 
     def key(self, run: StudentRun) -> str:
-        """The cache key of a student."""
+        """Return the cache key of a student."""
         return key_for({**self._plan_key, "recipe": self.plan.recipe.used_by(run.setting), "pupil": list(astuple(run))})
 
     def folder(self, run: StudentRun) -> Path:
-        """The folder of its checkpoint during training."""
+        """Return the folder of a student's checkpoint during training."""
         return home() / "scaffold" / self.key(run)
 
     def find(self, run: StudentRun) -> StudentResult | None:
-        """The finished student; None if it is not in the store."""
+        """Return the finished student, or None if it is not in the store."""
         entry = result_store().get(self.key(run))
         return None if entry is None else unpack(run, *entry)
 
@@ -100,17 +100,17 @@ class StudentStore:
         result_store().put(self.key(student.run), *pack(student))
 
     def missing(self) -> list[StudentRun]:
-        """The students that are not finished."""
+        """Return the students that are not finished."""
         return [run for run in self.plan.students if self.find(run) is None]
 
 
 def base_revision(base: str) -> str:
-    """A hash of the base's weights."""
+    """Return a hash of the base's weights."""
     return checkpoint_files.weights_sha256(catalog.locate_base(base))
 
 
 def pack(student: StudentResult) -> tuple[Meta, Arrays]:
-    """A student as plain values and arrays, for the cache."""
+    """Convert a student to plain values and arrays, for the cache."""
     meta = {name: getattr(student, name) for name in PLAIN_FIELDS}
     meta["history"] = [list(astuple(one)) for one in student.history]
     arrays = {name: getattr(student, name) for name in ARRAY_FIELDS if getattr(student, name) is not None}
@@ -118,7 +118,7 @@ def pack(student: StudentResult) -> tuple[Meta, Arrays]:
 
 
 def unpack(run: StudentRun, meta: Meta, arrays: Arrays) -> StudentResult:
-    """The inverse of `pack`."""
+    """Inverse of `pack`."""
     history = tuple(TrainingPass(*row) for row in meta["history"])
     fields: dict[str, Any] = {name: meta[name] for name in PLAIN_FIELDS} | {n: arrays.get(n) for n in ARRAY_FIELDS}
     return StudentResult(run, history=history, **fields)
@@ -131,12 +131,12 @@ def scaffold(
     executor: str = "local",
     address: str | None = None,
 ) -> ScaffoldResult:
-    """Train every student that is not finished. A stopped run resumes within a student.
+    """Train every unfinished student and return the result. An interrupted student resumes from its checkpoint.
 
-    `executor`: "local", or "ray" for a cluster at `address`, None for the one on this machine. Students that failed on
-    a worker are tried again here. Students that fail are left out, with the reason.
+    `executor`: "local", or "ray" for a cluster at `address` (None: on this machine). Students that failed on a worker
+    are tried again here. Students that fail are left out, with the reason; if the first one fails, its error is raised.
 
-    Errors: those of the plan, the data set, the teacher and its base; no cluster.
+    Errors: those of the plan, the data set, the teacher and its base; no cluster is reachable.
     """
     cluster.check_executor(executor, address)
     check(plan)
@@ -162,7 +162,7 @@ def scaffold(
 
 
 def load_result(plan: ScaffoldPlan, store: StudentStore | None = None) -> ScaffoldResult:
-    """The students of a plan that are in the store. No model is loaded. `store`: avoids reading the data set again."""
+    """Load the finished students of a plan. No model is loaded. `store`: avoids reading the data set again."""
     check(plan)
     store = store or StudentStore(plan)
     students = [store.find(run) for run in plan.students]
@@ -172,12 +172,12 @@ def load_result(plan: ScaffoldPlan, store: StudentStore | None = None) -> Scaffo
 
 
 def _report_student(report: Report, number: int, count: int, done: int, total: int, label: str) -> None:
-    """Report the number of the student, with the label of its own progress."""
+    """Report progress in finished students, with the label of the current student's own progress."""
     report(number, count, label)
 
 
 class StudentTrainer:
-    """Trains students of a plan one by one. The teacher is run once on each example."""
+    """Trainer of a plan's students, one at a time. The teacher is run once on each example."""
 
     def __init__(self, plan: ScaffoldPlan) -> None:
         self.plan, self.store = plan, StudentStore(plan)
@@ -208,7 +208,7 @@ class StudentTrainer:
 
 
 def passes_so_far(store: StudentStore, run: StudentRun) -> tuple[TrainingPass, ...]:
-    """The passes of a student in training, read from its checkpoint; none if it has not started."""
+    """Return the finished passes of a student in training, from its checkpoint; none if it has no checkpoint."""
     folder = store.folder(run)
     if not folder.is_dir():
         return ()
@@ -221,7 +221,7 @@ def passes_so_far(store: StudentStore, run: StudentRun) -> tuple[TrainingPass, .
 
 @dataclass(frozen=True)
 class StudentTask:
-    """One student for a worker of a cluster. `key`: the key of its completion note."""
+    """The training of one student on a cluster. `key`: key of the note that it is finished."""
 
     plan: ScaffoldPlan
     student: StudentRun
@@ -232,14 +232,14 @@ class StudentTask:
         return 1
 
     def run(self) -> CacheEntries:
-        """Train the student, on a worker."""
+        """Train the student and return its cache entries. Runs on a worker."""
         with cluster.worker_cache() as entries:
             StudentTrainer(self.plan).teach(self.student)
         return entries
 
 
 def missing_tasks(plan: ScaffoldPlan) -> list[cluster.ClusterTask]:
-    """One task per unfinished student."""
+    """Return one cluster task per unfinished student."""
     store = StudentStore(plan)
     tasks: list[cluster.ClusterTask] = []
     for run in store.missing():
@@ -249,25 +249,25 @@ def missing_tasks(plan: ScaffoldPlan) -> list[cluster.ClusterTask]:
 
 
 def check_spec(spec: Spec) -> None:
-    """Refuse an invalid job. The data set and models are read only when the job runs."""
+    """Raise an error for an invalid job. The data set and models are only read when the job runs."""
     plan = plan_from_json(spec)
     check(plan)
     base_of(plan)
 
 
 def job_title(spec: Spec) -> str:
-    """The title of a job, valid or not."""
+    """Return the title of a job, whether it is valid or not."""
     return f"Train students of {spec.get('teacher')} on {spec.get('dataset')}"
 
 
 def job_tasks(spec: Spec) -> list[cluster.ClusterTask]:
-    """The tasks of a job on a cluster, one per student."""
+    """Return the cluster tasks of a job, one per unfinished student."""
     return missing_tasks(plan_from_json(spec))
 
 
 @job_kind("scaffold", title=job_title, check=check_spec, tasks=job_tasks)
 def job_units(spec: Spec) -> Iterator[WorkUnit]:
-    """One unit per student. `spec`: the fields of `ScaffoldPlan`."""
+    """Yield one unit per student. `spec`: the fields of `ScaffoldPlan`."""
     plan = plan_from_json(spec)
     check(plan)
     trainer = StudentTrainer(plan)
@@ -282,13 +282,13 @@ def _teach_unit(trainer: StudentTrainer, run: StudentRun) -> None:
 
 
 def _passes_ahead(store: StudentStore, run: StudentRun) -> int:
-    """The most forward and backward passes that are left; patience may end the training sooner."""
+    """Return the maximum number of remaining forward and backward passes; early stopping may end training sooner."""
     epochs = max(1, store.plan.recipe.epochs - len(passes_so_far(store, run)))
     return epochs * _steps_a_pass(store.plan, run) * _passes_a_step(run)
 
 
 def count_steps(plan: ScaffoldPlan, run: StudentRun, report: Report) -> Report:
-    """Turn reports of passes over the examples into reports of forward and backward passes of this run."""
+    """Convert reports of passes over the examples into reports of forward and backward passes of this run."""
     steps, passes = _steps_a_pass(plan, run), _passes_a_step(run)
     position: dict[str, int] = {}
 

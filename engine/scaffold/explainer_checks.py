@@ -1,6 +1,6 @@
-"""How good an explainer's maps are: plausibility, the check for trivial protocols, and its maps beside static ones.
+"""Checks of a learned explainer: its plausibility, its use of trivial features, and its maps next to static ones.
 
-Each is read from the store, or measured now (`engine.scaffold.measurement`) and stored.
+Each result is read from the store, or measured (`engine.scaffold.measurement`) and stored.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ else:
     training_sets = LazyModule("engine.scaffold.training_sets")
 
 PLAUSIBILITY_VERSION = 1
-"""Raised whenever the numbers of plausibility change."""
+"""Version of the plausibility values; raised whenever they change."""
 STEPS = 50
-"""Of integrated gradients here (appendix A)."""
+"""Steps of integrated gradients in these checks (appendix A)."""
 BOTH = ""
-"""The whole example: both texts of a pair."""
+"""Name of the side that is the whole example, with both texts of a pair."""
 HEADS = "heads"
-"""The part that measures all heads, all layers and the static attention explainers, from one pass."""
+"""The part of a measurement that covers all heads, all layers and the static attention explainers, in one pass."""
 LAYER, HEAD = "best_layer", "best_head"
-"""Selected and measured on the same labels, as in the paper."""
+"""The best layer and head, selected and measured on the same labels, as in the paper."""
 
 
 @dataclass(frozen=True)
 class PlausibilityRow:
-    """One explainer's mean AUC over examples, from 0 to 1, 0.5 by chance, with a 95% bootstrap interval over them.
+    """An explainer's mean AUC over examples, 0 to 1 (chance: 0.5), with a 95% bootstrap interval over examples.
 
-    `interval`: None of a single example. `at`: the (layer, head) or (layer,) that was chosen with the labels.
+    `interval`: None for a single example. `at`: the (layer, head) or (layer,) that was selected by the labels.
     """
 
     explainer: str
@@ -68,7 +68,10 @@ class PlausibilityRow:
 
 @dataclass(frozen=True)
 class HeadContrast:
-    """The mean AUC of active (λ > 0) and of the other heads, and the difference with a 95% interval over examples."""
+    """Mean AUC of active heads (λ > 0) and of inactive heads, with a 95% interval of the difference over examples.
+
+    `active`, `inactive`: number of heads.
+    """
 
     active: int
     inactive: int
@@ -82,7 +85,7 @@ class HeadContrast:
 
     @property
     def verdict(self) -> str:
-        """In words; the interval decides."""
+        """A sentence with the result of the comparison, decided by the interval."""
         if self.interval is None:
             return "One example is not enough to compare active and inactive heads."
         low, high = self.interval
@@ -97,9 +100,9 @@ class HeadContrast:
 
 @dataclass(frozen=True, eq=False)
 class PlausibilitySide:
-    """What was measured on both texts or on one of a pair. `examples`: the indices of those that could be judged.
+    """AUCs on the whole example or on one text of a pair. `examples`: indices of the examples that could be scored.
 
-    `methods`: by explainer. `skipped`: how many of the examples could not be judged, by the reason.
+    `methods`: AUCs by explainer. `skipped`: number of examples that could not be scored, by reason.
     """
 
     name: str
@@ -111,7 +114,7 @@ class PlausibilitySide:
 
     @property
     def rows(self) -> tuple[PlausibilityRow, ...]:
-        """Every explainer, then the best layer and the best head by these labels."""
+        """A row per explainer, then the best layer and the best head by these labels."""
         if not self.examples:
             return ()
         heads_a_layer = self.heads.shape[1] // self.layers.shape[1]
@@ -123,7 +126,7 @@ class PlausibilitySide:
         )
 
     def contrast(self, active: Bool[np.ndarray, "head"]) -> HeadContrast | None:
-        """Active heads against the others; None where all are active, or none, or nothing could be judged."""
+        """Compare active and inactive heads; None if either group is empty or no example could be scored."""
         if not self.examples or active.all() or not active.any():
             return None
         on, off = self.heads[:, active].mean(1), self.heads[:, ~active].mean(1)
@@ -133,7 +136,11 @@ class PlausibilitySide:
 
 @dataclass(frozen=True, eq=False)
 class Plausibility:
-    """`shape`: layers and heads a layer. `exact`: the marks follow from how the examples were made; else people's."""
+    """Plausibility of all explainers on a sample.
+
+    `shape`: layers and heads per layer. `exact`: whether the marks follow from how the examples were generated, instead
+    of coming from annotators.
+    """
 
     sample: EvaluationSample
     coefficients: HeadCoefficients | None
@@ -142,7 +149,7 @@ class Plausibility:
     sides: tuple[PlausibilitySide, ...]
 
     def side(self, name: str = BOTH) -> PlausibilitySide:
-        """The whole, or one text of a pair. Errors: the data set has no such side."""
+        """Return a side: the whole example, or one text of a pair. Errors: the data set has no such side."""
         for one in self.sides:
             if one.name == name:
                 return one
@@ -150,19 +157,19 @@ class Plausibility:
 
     @property
     def contrast(self) -> HeadContrast | None:
-        """Active against inactive heads, by the learned explainer's weights."""
+        """Comparison of active and inactive heads by the learned explainer's weights; None if it is not possible."""
         return None if self.coefficients is None else self.side().contrast(self.coefficients.weights > 0)
 
 
 def part_names(coefficients: HeadCoefficients | None) -> tuple[str, ...]:
-    """The parts that are measured and cached separately, the fast ones first."""
+    """Return the parts that are measured and cached separately, fast ones first."""
     return (HEADS, *([SMAT] if coefficients is not None else []), *GRADIENTS)
 
 
 def plausibility(
     sample: EvaluationSample, coefficients: HeadCoefficients | None, cancel: CancelToken | None = None
 ) -> Plausibility:
-    """Plausibility of all explainers, from the store or measured now. Errors: those of the data set and teacher."""
+    """Return the plausibility of all explainers, stored or measured now. Errors: those of the data set and teacher."""
     with cancellable(cancel):
         parts = {part: measure_part(sample, coefficients, part) for part in part_names(coefficients)}
     meta, _ = parts[HEADS]
@@ -172,7 +179,7 @@ def plausibility(
 
 
 def part_key(sample: EvaluationSample, coefficients: HeadCoefficients | None, part: str) -> str:
-    """The cache key of a part."""
+    """Return the cache key of a part."""
     own: dict[str, Any] = {"kind": "scaffold plausibility", "version": PLAUSIBILITY_VERSION, "part": part}
     if part == SMAT and coefficients is not None:
         own["learned"] = coefficients.as_key()
@@ -184,7 +191,7 @@ def part_key(sample: EvaluationSample, coefficients: HeadCoefficients | None, pa
 def measure_part(
     sample: EvaluationSample, coefficients: HeadCoefficients | None, part: str, cancel: CancelToken | None = None
 ) -> tuple[Meta, Arrays]:
-    """One part as plain values and arrays, from the store, or measured now and stored."""
+    """Return a part as plain values and arrays, from the store, or measured now and stored."""
     key = part_key(sample, coefficients, part)
     return _stored(key, lambda: measurement.measure_plausibility(sample, coefficients, part), cancel)
 
@@ -206,17 +213,17 @@ def _row(explainer: str, values: Float[np.ndarray, "example"], at: tuple[int, ..
 
 
 PROTOCOLS_VERSION = 1
-"""Raised whenever the masses change."""
+"""Version of the masses; raised whenever they change."""
 UNIFORM, STATIC = "uniform", ATTENTION[0]
 LEAN_THRESHOLD = 0.1
-"""The excess mass over a uniform map from which an explainer leans on a kind of feature."""
+"""Minimum excess mass over a uniform map at which an explainer counts as relying on a kind of features."""
 
 
 @dataclass(frozen=True)
 class ExplanationMass:
-    """The mean share, 0 to 1, of an explainer's mass on a kind of features, with a 95% interval over examples.
+    """Mean share (0 to 1) of an explainer's mass on a kind of features, with a 95% interval over examples.
 
-    `excess`: the difference from the share that a uniform map puts there, -1 to 1, with its own `excess_interval`.
+    `excess`: difference from the share of a uniform map, -1 to 1, with the interval `excess_interval`.
     """
 
     kind: str
@@ -234,7 +241,11 @@ class ExplanationMass:
 
 @dataclass(frozen=True, eq=False)
 class TrivialProtocols:
-    """`shares`: by kind and explainer, of each example. `examples`: their indices. `skipped`: the others, by reason."""
+    """Shares of mass on trivial features, such as punctuation, that an explainer may use to pass on the answer.
+
+    `shares`: a value per example, by kind of features and explainer. `examples`: their indices. `skipped`: number of
+    other examples, by reason.
+    """
 
     sample: EvaluationSample
     examples: tuple[int, ...]
@@ -250,7 +261,7 @@ class TrivialProtocols:
         return tuple(dict.fromkeys(explainer for _, explainer in self.shares))
 
     def mass(self, kind: str, explainer: str) -> ExplanationMass:
-        """One cell. Only where there are examples."""
+        """Return the mass of an explainer on a kind of features. There must be at least one example."""
         shares = self.shares[kind, explainer]
         excess = shares - self.shares[kind, UNIFORM]
         return ExplanationMass(
@@ -259,7 +270,7 @@ class TrivialProtocols:
 
     @property
     def suspects(self) -> tuple[ExplanationMass, ...]:
-        """The kinds of features on which the learned explainer leans."""
+        """The masses on the kinds of features that the learned explainer relies on."""
         if not self.examples or SMAT not in self.explainers:
             return ()
         return tuple(mass for kind in self.kinds if (mass := self.mass(kind, SMAT)).leans)
@@ -268,7 +279,7 @@ class TrivialProtocols:
 def trivial_protocols(
     sample: EvaluationSample, coefficients: HeadCoefficients | None, cancel: CancelToken | None = None
 ) -> TrivialProtocols:
-    """The masses on each kind of features, from the store, or measured now and stored.
+    """Return the masses on each kind of features, from the store, or measured now and stored.
 
     Errors: those of the data set and the teacher.
     """
@@ -279,7 +290,7 @@ def trivial_protocols(
 
 
 def protocols_key(sample: EvaluationSample, coefficients: HeadCoefficients | None) -> str:
-    """The cache key."""
+    """Return the cache key of the masses."""
     learned = None if coefficients is None else coefficients.as_key()
     return key_for({"kind": "scaffold protocols", "version": PROTOCOLS_VERSION, "learned": learned} | sample.as_key)
 
@@ -288,7 +299,7 @@ PUNCTUATION, STOP, FIRST, LAST, BORDER = "punctuation", "stop_words", "first", "
 TEXT_KINDS = (PUNCTUATION, STOP, FIRST, LAST)
 PICTURE_KINDS = (BORDER,)
 
-# Negations and comparisons are left out on purpose: they can decide a label.
+# Negations and comparatives are left out on purpose, because they can determine a label.
 _GRAMMAR = """
 a an the this that these those i me my mine we us our ours you your yours he him his she her hers it its they
 them their theirs who whom whose which what am is are was were be been being have has had having do does did doing
@@ -296,14 +307,14 @@ will would shall should can could may might must and or if then than as of at by
 in on out over under up down again further once here there when where why how some such so own same just also
 """
 STOP_WORDS = frozenset(_GRAMMAR.split())
-"""English words that carry grammar and little meaning."""
+"""English function words, which carry little meaning."""
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 FeatureKinds = Mapping[str, Bool[np.ndarray, "feature"]]
 
 
 def feature_kinds(coded: EncodedInput, given: Input) -> FeatureKinds:
-    """The features of each kind. A piece of a stop word belongs to the stop words."""
+    """Return masks of the features of each kind. A piece of a stop word counts as a stop word."""
     if coded.grid is not None:
         return {BORDER: border_patches(coded.grid)}
     assert isinstance(given, Example)
@@ -319,7 +330,7 @@ def feature_kinds(coded: EncodedInput, given: Input) -> FeatureKinds:
 
 
 def border_patches(grid: tuple[int, int]) -> Bool[np.ndarray, "patch"]:
-    """The patches at the edge of the picture, row by row."""
+    """Return a mask of the patches at the edge of the image, in row-major order."""
     inside = np.ones(grid, dtype=bool)
     inside[1:-1, 1:-1] = False
     return inside.ravel()
@@ -331,7 +342,7 @@ def _token_text(token: Token, given: Example) -> str:
 
 
 def _is_punctuation(text: str) -> bool:
-    """Neither a letter nor a digit; white space alone is not."""
+    """Whether a text has neither letters nor digits, and not only white space."""
     return bool(text.strip()) and not any(character.isalnum() for character in text)
 
 
@@ -344,16 +355,16 @@ def _is_inside(start: int, end: int, spans: list[tuple[int, int]]) -> bool:
 
 
 COMPARISON_VERSION = 1
-"""Raised whenever the numbers of maps change."""
+"""Version of the compared maps; raised whenever their values change."""
 STATIC_EXPLAINERS = (*ATTENTION, *GRADIENTS)
-"""The static explainers; those most similar to the learned one come first."""
+"""The static explainers; the ones most similar to the learned one come first."""
 
 
 @dataclass(frozen=True, eq=False)
 class ExplainerComparison:
-    """One example's maps by explainer, the learned one first: each sums to 1 over the features, special tokens get 0.
+    """Maps of one example by explainer, the learned one first. Each sums to 1 over the features; special tokens get 0.
 
-    `predicted_label`: None for a teacher that predicts a score, which is `score`.
+    `score`: the largest logit, or the score of a regression teacher, whose `predicted_label` is None.
     """
 
     tokens: tuple[Token, ...]
@@ -368,7 +379,7 @@ class ExplainerComparison:
         return np.array([not token.special for token in self.tokens])
 
     def on_grid(self, explainer: str) -> Float[np.ndarray, "row column"]:
-        """The patches' scores in the picture's grid. Only for pictures."""
+        """Return the scores of the patches as a grid. Only for images."""
         assert self.grid is not None
         return self.maps[explainer][self.features].reshape(self.grid)
 
@@ -376,7 +387,7 @@ class ExplainerComparison:
 def compare_explainers(
     sample: EvaluationSample, index: int, coefficients: HeadCoefficients | None, cancel: CancelToken | None = None
 ) -> ExplainerComparison:
-    """The maps of one example, from the store or computed now and stored.
+    """Return the maps of one example, from the store or computed now and stored.
 
     Errors: an example or a teacher that cannot be read.
     """
@@ -389,7 +400,7 @@ def compare_explainers(
 
 
 def comparison_key(sample: EvaluationSample, index: int, coefficients: HeadCoefficients | None) -> str:
-    """The cache key of an example's maps."""
+    """Return the cache key of an example's maps."""
     learned = None if coefficients is None else coefficients.as_key()
     own: dict[str, Any] = {"kind": "scaffold beside", "version": COMPARISON_VERSION, "learned": learned}
     return key_for(own | sample.as_key | {"places": [index]})
@@ -415,7 +426,7 @@ def _compute_maps(
 
 
 def _stored(key: str, measure: Callable[[], tuple[Meta, Arrays]], cancel: CancelToken | None) -> tuple[Meta, Arrays]:
-    """The entry of the key, from the store, or measured now and stored."""
+    """Return the entry of `key` from the store; if it is missing, measure and store it."""
     with cancellable(cancel):
         entry = result_store().get(key)
         if entry is None:

@@ -1,4 +1,4 @@
-"""A learned explainer as two files: NAME.safetensors with the coefficients and NAME.json with its card.
+"""Learned explainers, stored as two files: NAME.safetensors with the coefficients and NAME.json with the card.
 
 To ship one with the project, train the students of a plan and save the median explainer in the shipped folder:
 `save(median_explainer(scaffold(plan), train_size), SHIPPED, "reviews-minilm")`. It is then used as method `smat` on the
@@ -43,7 +43,7 @@ MOST_BYTES = 1_000_000
 
 
 FORMAT = 1
-"""Raised whenever the meaning of a field changes."""
+"""Version of the card's format; raised whenever the meaning of a field changes."""
 FEW_SEEDS = 3
 """Seeds below which quartiles are unreliable."""
 METRICS = ("accuracy", "pearson")
@@ -51,7 +51,7 @@ METRICS = ("accuracy", "pearson")
 
 @dataclass(frozen=True)
 class SimulabilitySummary:
-    """Simulability of the students in one setting: median and quartiles, and how many students these are of."""
+    """Simulability of the students in one setting: median, quartiles and number of students (`seeds`)."""
 
     low: float
     median: float
@@ -64,10 +64,11 @@ class SimulabilitySummary:
 
 @dataclass(frozen=True)
 class ExplainerCard:
-    """`revision`: of the teacher. `family`: the teacher's model_type. `shape`: its layers, and heads in each.
+    """Card of a learned explainer.
 
-    `seed`: of the student that it was learned with. `metric`: what simulability is, "accuracy", 0 to 1, or "pearson",
-    -1 to 1. `simulability`: by setting: smat, and as far as they were measured none and the best static explainer.
+    `revision`, `family`: the teacher's revision and model_type. `shape`: the teacher's layers and heads per layer.
+    `seed`: seed of the student that it was trained with. `metric`: metric of simulability, "accuracy" (0 to 1) or
+    "pearson" (-1 to 1). `simulability`: by setting: `smat`, and if measured, `none` and the best static explainer.
     """
 
     teacher: str
@@ -87,7 +88,7 @@ class ExplainerCard:
 
     @property
     def worth(self) -> str:
-        """How well it taught, as the end of a sentence that begins with "It". Better: quartiles do not overlap."""
+        """How well it teaches, as the predicate of a sentence starting with "It". Better: quartiles do not overlap."""
         learned = self.simulability[SMAT]
         others = {name: summary for name, summary in self.simulability.items() if name != SMAT}
         if not others:
@@ -98,12 +99,12 @@ class ExplainerCard:
         return "; ".join(_against(learned, name, summary) for name, summary in others.items())
 
     def as_plain(self) -> dict[str, Any]:
-        """What the card's file holds."""
+        """Return the content of the card's file."""
         return {"format": FORMAT, **asdict(self), "shape": list(self.shape), "worth": f"It {self.worth}."}
 
 
 def card_from_json(plain: object, source: str) -> ExplainerCard:
-    """The card in plain values. Errors name the field of `source` that is missing or wrong."""
+    """Return the card from parsed JSON. Errors name `source` and the field that is missing or wrong."""
     if not isinstance(plain, dict):
         raise _wrong(source, "it", "a JSON object", plain)
     if plain.get("format") != FORMAT:
@@ -117,7 +118,7 @@ def card_from_json(plain: object, source: str) -> ExplainerCard:
 
 
 def setting_title(setting: str) -> str:
-    """A setting in words."""
+    """Return the name of a setting in a sentence."""
     return "no explainer" if setting == NONE else setting
 
 
@@ -206,7 +207,10 @@ _FIELDS: dict[str, Callable[[object, str, str], Any]] = {
 
 @dataclass(frozen=True, eq=False)
 class LearnedExplainer:
-    """`phi`: the coefficients of all heads, the first layer's first. `digest`: of what its files hold."""
+    """A learned explainer with its card.
+
+    `phi`: the coefficients of all heads, first layer first. `digest`: a hash of both files, empty before saving.
+    """
 
     name: str
     card: ExplainerCard
@@ -220,12 +224,12 @@ class LearnedExplainer:
 
 
 def explainers_folder() -> Path:
-    """The folder of explainers trained on this machine. It may not exist yet."""
+    """Return the folder of explainers trained on this machine. It may not exist yet."""
     return home() / "explainers"
 
 
 def save(explainer: LearnedExplainer, folder: Path, name: str = "") -> LearnedExplainer:
-    """Write both files, replacing files of that name. Returns the explainer as read back."""
+    """Write both files, replacing existing ones of the same name. Returns the explainer as read back."""
     name = name or explainer.name
     if not NAME.fullmatch(name):
         raise not_allowed("name of an explainer", "letters, digits, dots, - and _, at most 100", name)
@@ -241,8 +245,8 @@ def save(explainer: LearnedExplainer, folder: Path, name: str = "") -> LearnedEx
 def load(path: str | Path) -> LearnedExplainer:
     """Load NAME, NAME.safetensors or NAME.json. No code in the files is run.
 
-    Errors: a file that is missing or damaged, a card with a wrong field, coefficients that are no finite numbers or
-    not one a head.
+    Errors: a file that is missing or damaged, a card with a wrong field, or coefficients that are not one finite number
+    per head.
     """
     file = Path(path).expanduser()
     stem = file.with_suffix("") if file.suffix in (WEIGHTS, CARD) else file
@@ -255,7 +259,7 @@ def load(path: str | Path) -> LearnedExplainer:
 
 
 def check_coefficients(phi: np.ndarray, card: ExplainerCard, name: str) -> None:
-    """Refuse coefficients that are not one finite number per head."""
+    """Raise an error if the coefficients are not one finite number per head, in float32 or float64."""
     layers, heads = card.shape
     if phi.shape != (layers * heads,) or phi.dtype not in (np.float32, np.float64):
         raise ExegesisError(
@@ -267,7 +271,7 @@ def check_coefficients(phi: np.ndarray, card: ExplainerCard, name: str) -> None:
 
 
 def median_explainer(result: ScaffoldResult, train_size: int) -> LearnedExplainer:
-    """The explainer of the median student at a train size (SMaT, section 5). Errors: there is none."""
+    """Return the explainer of the median student at a train size (SMaT, section 5). Errors: there is none."""
     plan = result.plan
     median = result.median_student(train_size)
     if median is None or median.phi is None:
@@ -297,7 +301,10 @@ def median_explainer(result: ScaffoldResult, train_size: int) -> LearnedExplaine
 
 
 def save_to_home(explainer: LearnedExplainer, name: str = "") -> LearnedExplainer:
-    """Save an explainer in the home, for every page. Without a name, its own is used, numbered if it is taken."""
+    """Save an explainer in the home folder, where every page finds it.
+
+    Without a name, its own name is used, with a number if it is taken.
+    """
     folder = explainers_folder()
     if name and any((there / f"{name}{CARD}").exists() for there in (folder, SHIPPED)):
         raise UsageError(f"name of an explainer: {name} is taken. Choose another name.")
@@ -316,7 +323,7 @@ def save_to_home(explainer: LearnedExplainer, name: str = "") -> LearnedExplaine
 
 
 def _summaries(result: ScaffoldResult, train_size: int) -> dict[str, SimulabilitySummary]:
-    """Simulability with the learned explainer, with none, and with the best static one by its median."""
+    """Return the simulability of `smat`, of `none`, and of the static explainer with the highest median."""
     cells = {setting: result.cell(setting, train_size) for setting in result.plan.settings}
     measured = {setting: cell for setting, cell in cells.items() if cell is not None}
     static = [setting for setting in measured if setting not in (*UNEXPLAINED, SMAT)]
@@ -338,20 +345,20 @@ def _is_same(card: Path, explainer: LearnedExplainer) -> bool:
 
 
 def file_name(name: str) -> str:
-    """The last part of a model or data set name, in characters that file names allow."""
+    """Return the last part of a model or data set name, with only characters that file names allow."""
     last = re.split(r"[/\\]", name.partition(":")[0].rstrip("/\\"))[-1]
     return re.sub(r"[^A-Za-z0-9_-]+", "-", last).strip("-_")[:40] or "model"
 
 
 def replace_file(file: Path, content: bytes) -> None:
-    """Replace a file at once: a reader sees the old one or the new one, never half of it."""
+    """Replace a file atomically: a reader sees either the old or the new content."""
     part = file.with_name(f".{file.name}.{os.getpid()}")
     part.write_bytes(content)
     part.replace(file)
 
 
 def read_bytes(file: Path, kind: str = "a learned") -> bytes:
-    """What a file of an explainer of that kind holds. Errors: it is missing or too large."""
+    """Read a file of an explainer. Errors: it is missing or too large. `kind`: names the explainer in errors."""
     try:
         with file.open("rb") as opened:
             content = opened.read(MOST_BYTES + 1)
@@ -385,23 +392,23 @@ def _read_phi(content: bytes, name: str) -> np.ndarray:
 
 
 REFERENCE = re.compile(r"(?P<name>.+)@(?P<digest>[0-9a-f]{16})")
-"""NAME@DIGEST: a name and the digest of its content."""
+"""Pattern of NAME@DIGEST: a name and the digest of its content."""
 
 
 def explainers_for(model: str) -> list[LearnedExplainer]:
-    """The explainers for the current revision of a model: shipped ones, then those trained here, newest first.
+    """Return the explainers for the current revision of a model: shipped ones, then those trained here, newest first.
 
-    Files that cannot be read are left out; naming one raises the reason.
+    Unreadable files are left out; requesting one by name raises an error with the reason.
     """
     revision = catalog.revision(model)
     return [explainer for explainer in _all() if explainer.card.revision == revision]
 
 
 def find_explainer(name_or_path: str, model: str) -> LearnedExplainer:
-    """The explainer of that name or file; empty: the first of those for the model.
+    """Return the explainer with this name or file; for an empty string, the first explainer for the model.
 
-    NAME@DIGEST is the same as long as its content is. Errors: none is known, it changed, or it was learned for a model
-    of another shape.
+    NAME@DIGEST also checks that the content is unchanged. Errors: there is no such explainer, its content has changed,
+    or it was trained for a model of another shape.
     """
     explainer = explainer_named(name_or_path) if name_or_path else _first_for(model)
     check_shape(explainer, head_shape(catalog.config(catalog.locate(model))), model)
@@ -409,7 +416,7 @@ def find_explainer(name_or_path: str, model: str) -> LearnedExplainer:
 
 
 def explainer_named(name_or_path: str) -> LearnedExplainer:
-    """The explainer of that name or file, for whatever model. Errors list the known names."""
+    """Return the explainer with this name or file, whatever its model is. Errors list the known names."""
     reference = REFERENCE.fullmatch(name_or_path)
     name = reference["name"] if reference else name_or_path
     explainer = _look_up(name)
@@ -422,13 +429,13 @@ def explainer_named(name_or_path: str) -> LearnedExplainer:
 
 
 def explainer_reference(explainer: LearnedExplainer, name_or_path: str) -> str:
-    """The name of the explainer and its content in a request: NAME@DIGEST, or FILE@DIGEST."""
+    """Return the reference of the explainer in a request, which fixes its content: NAME@DIGEST or FILE@DIGEST."""
     reference = REFERENCE.fullmatch(name_or_path)
     return f"{reference['name'] if reference else name_or_path or explainer.name}@{explainer.digest}"
 
 
 def check_shape(explainer: LearnedExplainer, shape: tuple[int, int], model: str) -> None:
-    """Refuse a model whose layers and heads are not those of the explainer's teacher."""
+    """Raise an error if a model has other numbers of layers and heads than the explainer's teacher."""
     card = explainer.card
     if card.shape != shape:
         raise UsageError(
@@ -489,5 +496,5 @@ def _stamp(file: Path) -> tuple[int, ...]:
 
 @functools.lru_cache(maxsize=256)
 def _load_once(card: str, stamps: tuple[tuple[int, ...], ...]) -> LearnedExplainer:
-    """Load a file once, since every answer from the cache needs it. `stamps`: change with the files."""
+    """Load a file once, because every cache lookup needs it. `stamps`: change with the files."""
     return load(card)

@@ -1,4 +1,4 @@
-"""Run a teacher over examples: explanations against marks, and their mass on kinds of features."""
+"""Measurements with a teacher: plausibility of explanations against marks, and their mass on kinds of features."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ from engine.word_units import units
 
 @dataclass(frozen=True, eq=False)
 class MarkedExample:
-    """An example that can be judged. `groups`: of which positions each word is made; a patch is one by itself.
+    """An example that can be scored. `groups`: masks of the positions of each unit, a word or a patch.
 
-    `segments`: in which text each word stands, 0 the first.
+    `segments`: the text that each unit is in, 0 for the first.
     """
 
     index: int
@@ -62,36 +62,36 @@ class MarkedExample:
     segments: Int[np.ndarray, "unit"]
 
     def unit_scores(self, maps: Float[np.ndarray, "map seq"]) -> Float[np.ndarray, "map unit"]:
-        """The score of a word is the sum of its tokens' (SMaT, appendix A)."""
+        """Return the scores of units: the score of a word is the sum over its tokens (SMaT, appendix A)."""
         return maps.astype(np.float64) @ self.groups.T
 
     def auc(self, maps: Float[np.ndarray, "map seq"], side: str) -> Float[np.ndarray, "map"]:
-        """How often a marked unit is above an unmarked one, 0 to 1.
+        """Return the AUC of each map on a side: how often a marked unit ranks above an unmarked one, 0 to 1.
 
-        Errors: one of the two is missing (`skip_reason`).
+        Errors: the side has no marked or no unmarked units (`skip_reason`).
         """
         inside = self.side_units(side)
         return np.array([roc_auc(scores[inside], self.marks[inside]) for scores in self.unit_scores(maps)])
 
     def side_units(self, side: str) -> Bool[np.ndarray, "unit"]:
-        """The units of a side of the pair; all where it is both."""
+        """Return a mask of the units on a side of the pair; all units for an empty `side`."""
         return self.segments == SIDES[side] if side else np.ones(len(self.marks), dtype=bool)
 
     def skip_reason(self, side: str) -> str | None:
-        """The reason why the side cannot be judged; None where it can."""
+        """Return the reason why a side cannot be scored, or None if it can."""
         why = skip_reason(self.marks[self.side_units(side)])
         return why if why is None or not side else f"{why} in the {side} text"
 
 
 def sides_of(source: ExampleSource) -> tuple[str, ...]:
-    """What is judged by itself: the whole and, of pairs, either text."""
+    """Return the sides that are scored separately: the whole example and, for pairs, each text."""
     return (BOTH, *SIDES) if source.pairs else (BOTH,)
 
 
 def read_marked_examples(
     teacher: AnyClassifier, source: ExampleSource, indices: Sequence[int]
 ) -> tuple[tuple[MarkedExample, ...], Mapping[str, int]]:
-    """The examples that can be judged, and how many cannot, by the reason."""
+    """Return the examples that can be scored, and the number of others by reason."""
     examples: list[MarkedExample] = []
     skipped: Counter[str] = Counter()
     for index in indices:
@@ -108,7 +108,7 @@ def read_marked_examples(
 
 
 def _mark(teacher: AnyClassifier, candidate: SourceExample) -> MarkedExample | str:
-    """The example with its marks, or the reason why it cannot be judged."""
+    """Return the example with its marks, or the reason why it cannot be scored."""
     example = candidate.example
     if not has_marks(candidate):
         return NOTHING if isinstance(example, LabeledExample) else UNMARKED_TRUTH
@@ -143,7 +143,7 @@ Stack = Float[np.ndarray, "map seq"]
 def measure_plausibility(
     sample: EvaluationSample, coefficients: HeadCoefficients | None, part: str
 ) -> tuple[Meta, Arrays]:
-    """AUC of the part's explainers on every example that can be judged, by side of a pair. Takes the device's turn."""
+    """Measure the AUC of a part's explainers on every example that can be scored, by side. Acquires the device."""
     with runtime.turn():
         teacher, source = load_classifier(sample.kind, sample.teacher, "float32", runtime.device()), sample.source
         marked, skipped = read_marked_examples(teacher, source, sample.indices)
@@ -162,7 +162,7 @@ def measure_plausibility(
 
 
 def head_maps(heads: Float[np.ndarray, "head seq"], one: MarkedExample, layers: int) -> Stack:
-    """Softmax of `s^h`: of both static explainers, of every layer's mean, and of every head."""
+    """Return softmax maps of `s^h`: of both static attention explainers, every layer's mean, and every head."""
     by_layer = heads.reshape(layers, -1, heads.shape[1]).mean(1)
     scores = np.concatenate([heads.mean(0)[None], by_layer[-1:], by_layer, heads])
     return np.stack([distribution(row, one.coded) for row in scores])
@@ -171,7 +171,7 @@ def head_maps(heads: Float[np.ndarray, "head seq"], one: MarkedExample, layers: 
 def _stacks(
     teacher: AnyClassifier, marked: Sequence[MarkedExample], coefficients: HeadCoefficients | None, part: str
 ) -> list[Stack]:
-    """The part's maps of each example, in the order of `_map_counts`."""
+    """Return the part's maps of each example, in the order of `_map_counts`."""
     coded = [one.coded for one in marked]
     if part == HEADS:
         layers = len(teacher.blocks)
@@ -184,7 +184,7 @@ def _stacks(
 
 
 def matching_weights(teacher: AnyClassifier, coefficients: HeadCoefficients) -> Float[np.ndarray, "head"]:
-    """λ of a learned explainer for this teacher. Errors: it was learned on a model of another shape."""
+    """Return the weights λ of a learned explainer for this teacher. Errors: it has another number of heads."""
     wanted, got = head_count(teacher), len(coefficients.phi)
     if wanted != got:
         raise UsageError(
@@ -195,14 +195,14 @@ def matching_weights(teacher: AnyClassifier, coefficients: HeadCoefficients) -> 
 
 
 def _map_counts(teacher: AnyClassifier, part: str) -> dict[str, int]:
-    """How many maps each of the part's explainers has."""
+    """Return the number of maps of each explainer in a part."""
     if part != HEADS:
         return {part: 1}
     return {**dict.fromkeys(ATTENTION, 1), "layers": len(teacher.blocks), "heads": head_count(teacher)}
 
 
 def _split_columns(side: str, values: Float[np.ndarray, "example map"], counts: Mapping[str, int]) -> Arrays:
-    """The columns by explainer; a single one as a row of numbers."""
+    """Split the columns by explainer; an explainer with a single map gets a 1-D array."""
     arrays, start = {}, 0
     for name, count in counts.items():
         columns = values[:, start : start + count]
@@ -215,7 +215,10 @@ NOTHING_READ = "no token or patch is left after truncation"
 
 
 def measure_masses(sample: EvaluationSample, coefficients: HeadCoefficients | None) -> tuple[Meta, Arrays]:
-    """Shares of a uniform map, of the static attention explainer and of the learned one. Takes the device's turn."""
+    """Measure the shares of mass of a uniform map, the static attention explainer and the learned one.
+
+    Acquires the device.
+    """
     with runtime.turn():
         teacher = load_classifier(sample.kind, sample.teacher, "float32", runtime.device())
         read, skipped = _read_examples(teacher, sample.source, sample.indices)
@@ -234,7 +237,7 @@ def measure_masses(sample: EvaluationSample, coefficients: HeadCoefficients | No
 def _read_examples(
     teacher: AnyClassifier, source: ExampleSource, indices: Sequence[int]
 ) -> tuple[list[tuple[int, EncodedInput, Input]], dict[str, int]]:
-    """(index, encoding, input) of those that the model reads, by length, and how many it does not, by the reason."""
+    """Return (index, encoding, input) of readable examples sorted by length, and the number of others by reason."""
     examples, skipped = [], Counter[str]()
     for index in indices:
         check_cancelled()
@@ -254,7 +257,7 @@ def _read_examples(
 def _shares(
     coded: EncodedInput, given: Input, heads: Float[np.ndarray, "head seq"], weights: Float[np.ndarray, "head"] | None
 ) -> list[float]:
-    """Kind by kind, of the uniform map, the static and the learned explainer."""
+    """Return the shares of mass by kind of features, each for the uniform map, the static and the learned explainer."""
     features = coded.features
     maps = [np.full(len(features), 1 / len(features)), distribution(heads.mean(0), coded)[features]]
     maps += [] if weights is None else [distribution(weights @ heads, coded)[features]]

@@ -1,4 +1,4 @@
-"""The plan of a scaffold as plain values, checked before any model is loaded."""
+"""Plans of SMaT experiments as plain values, validated before any model is loaded."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from engine.params import Plain, from_mapping, option
 
 NONE, SMAT = "none", "smat"
 HELD_OUT = "none_held_out"
-"""No explainer either, but the held-out examples of SMaT's outer loop as further training examples."""
+"""The setting without an explainer whose students also train on the held-out examples of SMaT's outer loop."""
 UNEXPLAINED = (NONE, HELD_OUT)
 ATTENTION = ("attention_logits", "attention_logits_last")
 GRADIENTS = ("gradient_l2", "gradient_x_input", "integrated_gradients")
@@ -32,10 +32,10 @@ SEEDS = (0, 9, 11, 30, 69)
 """The seeds of the authors' published configuration."""
 FEWEST_HEADS = 2
 NEW = "vit"
-"""The base in the cards of picture models that were trained from random weights."""
+"""The base in the cards of image models that were trained from random weights."""
 _BASE = "base_model_name_or_path"
 LIST_FIELDS = ("settings", "train_sizes", "seeds")
-"""The fields of a plan that are tuples."""
+"""Fields of a plan that are tuples."""
 DEFAULT_TRAIN_SIZES = (500,)
 LAYER_FIELDS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "encoder_layers")
 HEAD_FIELDS = ("num_attention_heads", "n_head", "num_heads", "n_heads", "encoder_attention_heads")
@@ -65,13 +65,13 @@ class Recipe:
     test: int = option(500, "examples on which simulability is measured, once", low=2)
 
     def beta(self, setting: str) -> float:
-        """The weight of the explanation loss in a setting."""
+        """Return the weight of the explanation loss in a setting."""
         if setting in UNEXPLAINED:
             return 0.0
         return self.beta_gradient if setting in GRADIENTS else self.beta_attention
 
     def used_by(self, setting: str) -> dict[str, Plain]:
-        """The fields that affect students of a setting, for the cache key."""
+        """Return the fields that affect students of a setting, for the cache key."""
         idle = {"beta_attention" if setting in GRADIENTS else "beta_gradient"}
         if setting != SMAT:
             idle.add("outer_rate")
@@ -94,7 +94,7 @@ class StudentRun:
 
 @dataclass(frozen=True)
 class ScaffoldPlan:
-    """Students to train. `base`: what they start from, None for the teacher's own base. `split`: None for train."""
+    """Students to train. `base`: model that they start from, None for the teacher's base. `split`: None for train."""
 
     teacher: str
     dataset: str
@@ -107,7 +107,7 @@ class ScaffoldPlan:
 
     @cached_property
     def kind(self) -> str:
-        """What the teacher reads, "text" or "image"."""
+        """The teacher's kind of input, "text" or "image"."""
         return kind_of_model(self.teacher)
 
     @property
@@ -121,16 +121,16 @@ class ScaffoldPlan:
         return max(self.train_sizes) + self.recipe.held_out + self.recipe.validation + self.recipe.test
 
     def examples_of(self, run: StudentRun) -> int:
-        """Number of examples that a student is trained on."""
+        """Return the number of examples that a student is trained on."""
         return run.train_size + (self.recipe.held_out if run.setting == HELD_OUT else 0)
 
     def as_plain(self) -> dict[str, object]:
-        """The specification of a job."""
+        """Return the plan as the specification of a job."""
         return dataclasses.asdict(self) | {name: list(getattr(self, name)) for name in LIST_FIELDS}
 
 
 def plan_from_json(values: Mapping[str, object]) -> ScaffoldPlan:
-    """The plan of a job (`ScaffoldPlan.as_plain`). Errors: a field that is missing, unknown or wrong."""
+    """Return the plan in a job's specification (`ScaffoldPlan.as_plain`). Errors: a missing, unknown or wrong field."""
     names = {field.name for field in dataclasses.fields(ScaffoldPlan)}
     if values.keys() - names or {"teacher", "dataset"} - values.keys():
         raise UsageError(
@@ -155,7 +155,7 @@ def plan_from_json(values: Mapping[str, object]) -> ScaffoldPlan:
 
 
 def check(plan: ScaffoldPlan) -> None:
-    """Refuse an invalid plan. No model is loaded."""
+    """Raise an error if the plan is invalid. No model is loaded."""
     for name in LIST_FIELDS:
         values = getattr(plan, name)
         if not values or len(set(values)) < len(values):
@@ -177,7 +177,7 @@ def check(plan: ScaffoldPlan) -> None:
 
 
 def check_heads(teacher: str) -> None:
-    """Refuse a teacher with fewer than two attention heads: there is nothing to weight."""
+    """Raise an error if the teacher has fewer than two attention heads, so that there is nothing to weight."""
     config = catalog.config(catalog.locate(teacher))
     layers, heads = head_shape(config)
     if layers * heads < FEWEST_HEADS:
@@ -188,7 +188,7 @@ def check_heads(teacher: str) -> None:
 
 
 def base_of(plan: ScaffoldPlan) -> str:
-    """The base in the plan, else in the teacher's adapter or card. Errors: none of them names one."""
+    """Return the base in the plan, else in the teacher's adapter config or card. Errors: none of them names one."""
     if plan.base:
         return plan.base
     source = catalog.locate(plan.teacher)
@@ -206,7 +206,7 @@ def base_of(plan: ScaffoldPlan) -> str:
 
 
 def head_shape(config: Mapping[str, object]) -> tuple[int, int]:
-    """(layers, heads per layer) in a config.json of any model family."""
+    """Return (layers, heads per layer) from a config.json of any model family; 0 for a number that is missing."""
     layers, heads = (
         next((config[name] for name in names if isinstance(config.get(name), int)), 0)
         for names in (LAYER_FIELDS, HEAD_FIELDS)
@@ -224,7 +224,7 @@ def is_regression(teacher: str) -> bool:
 
 
 def command_line(plan: ScaffoldPlan) -> str:
-    """The command that trains the students, without default values.
+    """Return the command that trains the students, without default values.
 
     It names all train sizes, because the splits depend on the largest.
     """
@@ -246,7 +246,7 @@ WHOLE = "all"
 
 
 def source_of(plan: ScaffoldPlan) -> ExampleSource:
-    """The split that the plan names, else the train split, else the whole data set if it has no splits.
+    """Load the split that the plan names, else the train split, else the whole data set if it has no splits.
 
     Errors: those of reading it.
     """
@@ -254,7 +254,7 @@ def source_of(plan: ScaffoldPlan) -> ExampleSource:
 
 
 def split_and_source(plan: ScaffoldPlan) -> tuple[str, ExampleSource]:
-    """As `source_of`, with the name of the split."""
+    """Return the name of the split and the examples, as in `source_of`."""
     wanted = plan.split or SPLIT
     try:
         return wanted, _read(plan, wanted)
@@ -280,14 +280,14 @@ class Splits:
     test: tuple[int, ...]
 
     def of_seed(self, seed: int, train_size: int, held_out: int) -> tuple[list[int], list[int]]:
-        """(train, held out): disjoint, drawn from the pool by the seed. Larger train sets contain smaller ones."""
+        """Draw disjoint (train, held out) indices from the pool by seed. Larger train sets contain smaller ones."""
         order = list(self.pool)
         random.Random(f"{seed}/scaffold").shuffle(order)
         return order[held_out : held_out + train_size], order[:held_out]
 
 
 def splits_of(count: int, plan: ScaffoldPlan) -> Splits:
-    """The splits of a data set of `count` examples. Validation and test are the same for all students.
+    """Split a data set of `count` examples. Validation and test are the same for all students.
 
     Errors: fewer examples than the four splits need.
     """
@@ -305,7 +305,7 @@ def splits_of(count: int, plan: ScaffoldPlan) -> Splits:
 
 @dataclass(frozen=True)
 class EvaluationSample:
-    """Examples on which explanations of the teacher are judged, by their indices in a data set.
+    """Examples on which explanations of the teacher are evaluated, by their indices in a data set.
 
     `split`: None for the default one. `source`: the data set, read once.
     """
@@ -318,12 +318,12 @@ class EvaluationSample:
 
     @property
     def kind(self) -> str:
-        """What the teacher reads, "text" or "image"."""
+        """The teacher's kind of input, "text" or "image"."""
         return kind_of_model(self.teacher)
 
     @property
     def as_key(self) -> dict[str, Any]:
-        """Its part of a cache key: all that the numbers depend on."""
+        """The sample's part of a cache key: everything that measured values depend on."""
         return {
             "teacher": [self.teacher, catalog.revision(self.teacher)],
             "data": [self.source.name, self.source.revision, self.source.count],
@@ -333,7 +333,7 @@ class EvaluationSample:
 
 
 def evaluation_sample(plan: ScaffoldPlan, examples: int = 50, dataset: str | None = None) -> EvaluationSample:
-    """Examples to judge a plan's explainers on: test examples of its own data set, or any of another one.
+    """Return examples to evaluate a plan's explainers on: test examples of its data set, or a sample of another one.
 
     Errors: fewer than one example; a data set that is empty or too small for the plan's splits.
     """

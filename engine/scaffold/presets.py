@@ -1,4 +1,4 @@
-"""Plans by name: the experiments of the paper, and the precomputed plans of the Scaffold page."""
+"""Named plans: the experiments of the paper, and the precomputed plans of the Scaffold page."""
 
 from __future__ import annotations
 
@@ -91,9 +91,9 @@ PRESETS: Mapping[str, Preset] = {
 
 
 def preset_plan(name: str, teacher: str | None = None, dataset: str | None = None) -> ScaffoldPlan:
-    """The plan of an experiment, with all settings and seeds.
+    """Return the plan of an experiment of the paper, with all settings and seeds.
 
-    `teacher`: its folder, if not the preset's own. `dataset`: another copy of the data; its train split is read.
+    `teacher`: its folder, if not the preset's own. `dataset`: another copy of the data, whose train split is used.
 
     Errors: an unknown name; a teacher that is not trained yet, with the command that trains it.
     """
@@ -116,9 +116,9 @@ SMALL_MODEL_RATES: dict[str, Any] = {"inner_rate": 0.1, "held_out": 200}
 validation examples (docs/scaffold.md)."""
 
 MORE_SEEDS = (*SEEDS, *range(100, 110))
-"""Students differ too much for five seeds to tell settings apart."""
+"""15 seeds, because students vary too much for five seeds to distinguish settings."""
 DATA_SEEDS = (*SEEDS, *range(100, 140))
-"""Students on real data take seconds."""
+"""45 seeds, because students on real data train in seconds."""
 
 OPENING_PLANS: Mapping[str, ScaffoldPlan] = {
     "text": ScaffoldPlan(
@@ -169,8 +169,9 @@ DATA_PLANS: Mapping[str, ScaffoldPlan] = {
         for pair in ("ru-en",)
     },
 }
-"""Plans on real data in EXEGESIS_DATA, by task. Few examples, passes and settings: all students take 90 minutes. The
-teacher of pictures learned from the train part, students from the test part; both of translations read the train part.
+"""Plans on real data in EXEGESIS_DATA, by task. With few examples, passes and settings, all students take 90 minutes.
+The image teacher was trained on the train split and its students use the test split; for translations, both use the
+train split.
 """
 
 NORMALIZATION_PLANS: tuple[ScaffoldPlan, ...] = tuple(
@@ -183,21 +184,22 @@ NORMALIZATION_PLANS: tuple[ScaffoldPlan, ...] = tuple(
     for name in NORMALIZATIONS[1:]
 )
 """Table 7: the regression plan with the other normalizations, at its largest train size. Students without an explainer
-are the same in all."""
+are the same in all plans."""
 
 EXPLAINER_SETTINGS = (NONE, "attention_logits", SMAT)
-"""The settings that train an explainer, with those that it must surpass."""
+"""The setting that trains an explainer, and the settings that it must outperform."""
 FEWEST_EXAMPLES = 60
-"""With fewer, a quarter of them says nothing about a student."""
+"""Minimum size of a data set; with fewer examples, the test split is too small to evaluate a student."""
 
 
 def explainer_plan(teacher: str, dataset: str, thorough: bool) -> ScaffoldPlan:
-    """A plan that trains an explainer for a model and measures whether it is worth using.
+    """Return a plan that trains an explainer for a model and measures whether it is worth using.
 
-    `thorough`: five students of each setting in place of one without and one with the learned explainer. Train size and
-    splits are those of the opening plan of the teacher's task; a smaller data set is divided in the same proportions.
+    `thorough`: train five students of each of `EXPLAINER_SETTINGS`, instead of one student without and one with the
+    learned explainer. Train size and splits are those of the opening plan of the teacher's task; a smaller data set is
+    split in the same proportions.
 
-    Errors: those of the teacher and of reading the data set; one that is too small.
+    Errors: those of the teacher and of reading the data set; a data set that is too small.
     """
     plan = ScaffoldPlan(teacher, dataset)
     check(plan)

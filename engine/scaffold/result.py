@@ -21,9 +21,9 @@ from engine.table_io import to_json as table_to_json
 def simulability(
     student: Float[np.ndarray, "example label"], teacher: Float[np.ndarray, "example label"], regression: bool
 ) -> float | None:
-    """Share of examples with the same class, 0 to 1; for scores Pearson's correlation, -1 to 1.
+    """Return the share of examples with the same class, 0 to 1; for scores, Pearson's correlation, -1 to 1.
 
-    None where it is not defined: answers that are no numbers, or scores that are all the same.
+    None if it is undefined: logits of the student that are not finite, or constant scores.
     """
     if not np.isfinite(student).all():
         return None
@@ -35,7 +35,7 @@ def simulability(
 
 
 def is_constant(scores: Float[np.ndarray, "example"]) -> bool:
-    """Whether scores differ by no more than single precision rounds: a correlation with them would mean nothing."""
+    """Whether scores differ only by single-precision rounding, so that a correlation with them is meaningless."""
     return bool(np.ptp(scores) <= max(1e-9, 1e-6 * np.abs(scores).max()))
 
 
@@ -43,10 +43,10 @@ Weights = Float[np.ndarray, "head"]
 
 
 def head_weights(phi: Float[np.ndarray, "head"], normalization: str) -> Weights:
-    """`λ = normalize(φ)` in double precision. Errors list the known projections.
+    """Return `λ = normalize(φ)` in double precision. Errors list the known projections.
 
-    In plain NumPy, so that pages need nothing that runs models; `engine.scaffold.student` has the same
-    projections for training, which differentiates through them.
+    This uses NumPy only, so that pages do not import PyTorch; `engine.scaffold.student` has differentiable versions of
+    the same projections for training.
     """
     if normalization not in _PROJECTIONS:
         raise unknown("normalisation", normalization, _PROJECTIONS)
@@ -54,7 +54,7 @@ def head_weights(phi: Float[np.ndarray, "head"], normalization: str) -> Weights:
 
 
 def _sparsemax(phi: Weights) -> Weights:
-    """Martins and Astudillo (2016), algorithm 1."""
+    """Sparsemax (Martins and Astudillo, 2016, algorithm 1)."""
     ordered = np.sort(phi)[::-1]
     places = np.arange(1, len(phi) + 1)
     count = int((1 + places * ordered > ordered.cumsum()).sum())
@@ -62,7 +62,7 @@ def _sparsemax(phi: Weights) -> Weights:
 
 
 def _entmax15(phi: Weights) -> Weights:
-    """Peters et al. (2019), algorithm 2."""
+    """1.5-entmax (Peters et al., 2019, algorithm 2)."""
     half = phi / 2
     ordered = np.sort(half)[::-1]
     places = np.arange(1, len(phi) + 1)
@@ -88,18 +88,18 @@ _PROJECTIONS: Mapping[str, Callable[[Weights], Weights]] = {
 
 @dataclass(frozen=True, eq=False)
 class HeadCoefficients:
-    """A learned explainer: its coefficients, the first layer's heads first, and how they become weights."""
+    """A learned explainer: its coefficients φ, first layer first, and the normalization that makes them weights."""
 
     phi: Float[np.ndarray, "head"]
     normalization: str = "sparsemax"
 
     @property
     def weights(self) -> Float[np.ndarray, "head"]:
-        """λ, in double precision. Errors: a normalization that is not known."""
+        """The weights λ in double precision. Errors: an unknown normalization."""
         return head_weights(self.phi, self.normalization)
 
     def as_key(self) -> list[str]:
-        """Its part of a cache key."""
+        """Return the explainer's part of a cache key."""
         numbers = np.ascontiguousarray(self.phi, dtype="<f8").tobytes()
         return [hashlib.sha256(numbers).hexdigest(), self.normalization]
 
@@ -108,7 +108,7 @@ class HeadCoefficients:
 class TrainingPass:
     """One pass over the training examples: mean losses (nats, or squared error) and simulability on validation.
 
-    `outer`: None where the explainer is static. `validation`: None where it is not defined.
+    `outer`: None if the explainer is static. `validation`: None if it is undefined.
     """
 
     epoch: int
@@ -119,11 +119,11 @@ class TrainingPass:
 
 @dataclass(frozen=True, eq=False)
 class StudentResult:
-    """One student. `simulability`: on the test examples, None where it is not defined (a constant score).
+    """A trained student. `simulability`: on the test examples, None if it is undefined (such as a constant score).
 
-    `stopped`: "patience", "epochs", or "diverged: ..." with what became of the loss; then the best state before it
-    was kept. `phi`: the learned coefficients of all heads, the first layer's first; None where the explainer is
-    static. `best_epoch`: -1 where no pass was better than not being taught.
+    `stopped`: "patience", "epochs", or "diverged: ..." with the loss; after a divergence, the best earlier state is
+    used. `phi`: the learned coefficients of all heads, first layer first; None if the explainer is static.
+    `best_epoch`: -1 if no pass was better than the untrained student.
     """
 
     run: StudentRun
@@ -143,7 +143,7 @@ class StudentResult:
 
 @dataclass(frozen=True)
 class SimulabilityCell:
-    """Simulability in one setting at one train size: one value per seed, their median and quartiles."""
+    """Simulability in one setting at one train size: one value per seed, with their median and quartiles."""
 
     setting: str
     train_size: int
@@ -164,13 +164,13 @@ class SimulabilityCell:
         return float(np.percentile(self.values, 75))
 
     def above(self, other: SimulabilityCell) -> bool:
-        """Whether its quartiles lie above those of the other, the paper's criterion."""
+        """Whether its lower quartile is above the other's upper quartile, the paper's criterion."""
         return self.low > other.high
 
 
 @dataclass(frozen=True, eq=False)
 class ScaffoldResult:
-    """The finished students of a plan. `shape`: the teacher's layers and heads per layer. `failed`: reasons."""
+    """The finished students of a plan. `shape`: the teacher's layers and heads per layer. `failed`: reasons by run."""
 
     plan: ScaffoldPlan
     shape: tuple[int, int]
@@ -184,11 +184,11 @@ class ScaffoldResult:
         return len(self.students) == len(self.plan.students)
 
     def students_of(self, setting: str, train_size: int) -> tuple[StudentResult, ...]:
-        """The students of a cell, in the order of the seeds."""
+        """Return the students of a cell, in the order of the seeds."""
         return tuple(o for o in self.students if (o.run.setting, o.run.train_size) == (setting, train_size))
 
     def cell(self, setting: str, train_size: int) -> SimulabilityCell | None:
-        """The cell of a table; None where no student of it has a simulability."""
+        """Return a cell of the table, or None if none of its students has a simulability."""
         return self._cells.get((setting, train_size))
 
     @cached_property
@@ -200,25 +200,25 @@ class ScaffoldResult:
         return {at: SimulabilityCell(*at, tuple(own)) for at, own in values.items()}
 
     def improves(self, setting: str, train_size: int) -> bool:
-        """Whether the quartiles of a setting lie above those of no explainer."""
+        """Whether the quartiles of a setting lie above those without an explainer."""
         cell, baseline = self.cell(setting, train_size), self.cell(NONE, train_size)
         return cell is not None and baseline is not None and setting != NONE and cell.above(baseline)
 
     def median_student(self, train_size: int, setting: str = SMAT) -> StudentResult | None:
-        """The student with the median simulability; of an even number, the lower of the middle two."""
+        """Return the student with the median simulability; for an even number, the lower of the middle two."""
         measured = [o for o in self.students_of(setting, train_size) if o.simulability is not None]
         ordered = sorted(measured, key=lambda o: (o.simulability, o.run.seed))
         return ordered[(len(ordered) - 1) // 2] if ordered else None
 
     def weights(self, student: StudentResult) -> Float[np.ndarray, "layer head"] | None:
-        """λ of a learned explainer by layer and head; None if it is static."""
+        """Return the weights λ of a student's learned explainer by layer and head; None if its explainer is static."""
         if student.phi is None:
             return None
         return head_weights(student.phi, self.plan.recipe.normalisation).reshape(self.shape)
 
 
 def coefficients_of(plan: ScaffoldPlan, student: StudentResult | None) -> HeadCoefficients | None:
-    """The learned explainer of a student; None if it is static or there is no student."""
+    """Return the learned explainer of a student; None if its explainer is static or there is no student."""
     if student is None or student.phi is None:
         return None
     return HeadCoefficients(student.phi, plan.recipe.normalisation)
@@ -228,16 +228,16 @@ COLUMNS = {
     "model": str, "dataset": str, "example": int, "method": str, "metric": str, "value": float, "train_size": int,
     "seed": int, "epoch": int,
 }  # fmt: skip
-"""`model`: the teacher. `example`: empty, all values are of many. `method`: the setting. `epoch`: a pass, from 1; empty
-of the finished student."""
+"""Columns of exported rows, with their types. `model`: the teacher. `example`: empty, because values cover several
+examples. `method`: the setting. `epoch`: number of a pass, from 1; empty for the finished student."""
 PASS_METRICS = ("validation", "loss", "outer")
 """Measures of a pass: validation simulability, mean loss, and mean loss of the learned explainer."""
 
 
 def rows(result: ScaffoldResult) -> Iterator[dict[str, Any]]:
-    """Rows by student: its simulability on the test examples, then the measures of each pass.
+    """Yield the rows of each student: its simulability on the test examples, then the measures of each pass.
 
-    `value`: None if it is not defined.
+    `value`: None if it is undefined.
     """
     for student in result.students:
         row: dict[str, Any] = dict.fromkeys(COLUMNS)
@@ -252,10 +252,10 @@ def rows(result: ScaffoldResult) -> Iterator[dict[str, Any]]:
 
 
 def to_json(result: ScaffoldResult, explainer: Path | None = None) -> dict[str, Any]:
-    """The plan, the cells of the table, and student by student how it went: the contract of `--json`.
+    """Return the plan, the cells of the table and the course of each student: the contract of `--json`.
 
-    `metric`: of simulability, "accuracy" or "pearson". `shape`: layers of the teacher, and heads a layer.
-    `explainer`: the files of the learned one; None where it was not saved.
+    `metric`: metric of simulability, "accuracy" or "pearson". `shape`: the teacher's layers and heads per layer.
+    `explainer`: path of the learned explainer's files, None if it was not saved.
     """
     plan = result.plan
     return {
@@ -270,7 +270,7 @@ def to_json(result: ScaffoldResult, explainer: Path | None = None) -> dict[str, 
 
 
 def _cell_json(result: ScaffoldResult, setting: str, size: int) -> dict[str, Any]:
-    """`low`, `high`: quartiles over seeds. `improves`: whether they lie above those of no explainer."""
+    """Return a cell of the table. `low`, `high`: quartiles over seeds. `improves`: see `ScaffoldResult.improves`."""
     cell = result.cell(setting, size)
     return {
         "setting": setting,
@@ -284,8 +284,9 @@ def _cell_json(result: ScaffoldResult, setting: str, size: int) -> dict[str, Any
 
 
 def _student_json(result: ScaffoldResult, student: StudentResult) -> dict[str, Any]:
-    """`best_pass`: from 1; None where none was better than no training. `weights`: of the learned explainer, by layer
-    and head; None where it is static.
+    """Return a student's record. `best_pass`: from 1, None if no pass was better than the untrained student.
+
+    `weights`: weights of the learned explainer by layer and head; None if its explainer is static.
     """
     weights = result.weights(student)
     return {
@@ -309,4 +310,4 @@ FORMATS: Mapping[str, Callable[[ScaffoldResult], bytes]] = {
     "json": lambda result: table_to_json(rows(result)).encode(),
     "parquet": lambda result: to_parquet(rows(result), COLUMNS),
 }
-"""The rows as a file, by the ending of its name."""
+"""Functions that write the rows as a file, by file extension."""

@@ -33,12 +33,12 @@ RECIPES: Mapping[str, tuple[str, int, Recipe]] = {
     "digits-vit": ("digits", 160, QUICK),
     "photos-vit": ("cifar10", 160, QUICK),
 }
-"""Data set, train size and recipe, by the teacher's name or a part of it. CIFAR-10 does not come with the project
-(EXEGESIS_DATA)."""
+"""Data set, train size and recipe, by the teacher's name or a part of it. CIFAR-10 does not ship with the project; it
+must be in EXEGESIS_DATA."""
 
 
 def plans() -> dict[str, ScaffoldPlan]:
-    """The plan of each teacher's explainer."""
+    """Return the plan for the explainer of each teacher."""
     plans = {}
     for teacher in (*catalog.embedded_models(), *catalog.embedded_image_models()):
         if name := next((name for name in (teacher, *teacher.split("-")) if name in RECIPES), None):

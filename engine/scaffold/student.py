@@ -1,8 +1,8 @@
 """A student with its explainer, the batches that it learns from, and the pre-trained base that it starts from.
 
-The parameterized attention explainer (SMaT, section 4) works over a padded batch, with gradients. Its head weights λ
-come from coefficients φ by the projections of SMaT's section 6, in plain tensor operations. The `entmax` package's own
-functions have no second derivatives under `torch.func`, or NaN at zeros; these have.
+The parameterized attention explainer (SMaT, section 4) is differentiable and works on padded batches. Its head weights
+λ are projections of coefficients φ (SMaT, section 6), written in plain tensor operations: the functions of the `entmax`
+package have no second derivatives under `torch.func`, or NaN at zeros.
 """
 
 from __future__ import annotations
@@ -30,14 +30,16 @@ def mean_logits(
     visible: Bool[torch.Tensor, "batch key"],
     causal: bool,
 ) -> Float[torch.Tensor, "batch head_of_all key"]:
-    """`s^h` of all layers' heads, the first layer's first: the mean logit of a key over the queries that may attend
-    to it, which are those that are no padding and, where the model is causal, not before it (eq. 11)."""
+    """Return the scores `s^h` of all heads, first layer first: the mean attention logit of each key (eq. 11).
+
+    The mean is over the queries that may attend to the key: no padding and, in a causal model, none before the key.
+    """
     if causal:
         may = visible[:, :, None] & visible[:, None, :]
         shares = (may & may.new_ones(may.shape[-2:]).tril()).to(logits[0].dtype)
         shares = shares / shares.sum(1, keepdim=True).clamp(min=1)
         return torch.cat([(layer * shares[:, None]).sum(2) for layer in logits], dim=1)
-    # Every key is seen by the same queries: a product with one row is several times as quick.
+    # The same queries attend to every key, so a product with one row suffices, which is several times faster.
     keys = visible.to(logits[0].dtype)
     shares = (keys / keys.sum(1, keepdim=True).clamp(min=1))[:, None, None]
     return torch.cat([(shares @ layer)[:, :, 0] for layer in logits], dim=1) * keys[:, None]
@@ -48,7 +50,7 @@ def log_explanation(
     heads: Float[torch.Tensor, "batch head key"],
     features: Bool[torch.Tensor, "batch key"],
 ) -> Float[torch.Tensor, "batch key"]:
-    """`log softmax(sum_h λ_h s^h)` over the features, in nats; 0 where a key is none (special tokens, padding)."""
+    """Return `log softmax(sum_h λ_h s^h)` over the features, in nats; 0 at special tokens and padding."""
     scores = (weights[None, :, None] * heads).sum(1)
     logs = torch.log_softmax(scores.masked_fill(~features, -torch.inf), dim=-1)
     return logs.masked_fill(~features, 0.0)
@@ -59,14 +61,14 @@ def explanation(
     heads: Float[torch.Tensor, "batch head key"],
     features: Bool[torch.Tensor, "batch key"],
 ) -> Float[torch.Tensor, "batch key"]:
-    """`E(T, x)` of eq. 11: a distribution over the features."""
+    """Return `E(T, x)` of eq. 11: a distribution over the features."""
     return log_explanation(weights, heads, features).exp() * features
 
 
 def divergence(
     teacher: Float[torch.Tensor, "batch key"], student: Float[torch.Tensor, "batch key"]
 ) -> Float[torch.Tensor, ""]:
-    """Mean over the batch of `KL(E_T || E_S)` in nats; `student` as logarithms, 0 where `teacher` must be 0."""
+    """Return the mean of `KL(E_T || E_S)` over the batch, in nats. `student`: log-probabilities, 0 at non-features."""
     return (torch.xlogy(teacher, teacher) - teacher * student).sum(-1).mean()
 
 
@@ -74,14 +76,14 @@ Projection = Callable[[torch.Tensor], torch.Tensor]
 
 
 def sparsemax(phi: Float[torch.Tensor, "*batch head"]) -> Float[torch.Tensor, "*batch head"]:
-    """The nearest point of the simplex, `argmin_p ||p - φ||²` (Martins and Astudillo, 2016): many weights are 0."""
+    """Sparsemax, the nearest point of the simplex, `argmin_p ||p - φ||²` (Martins and Astudillo, 2016): sparse."""
     phi = _shift_to_zero(phi)
     with torch.no_grad():
         ordered = phi.sort(dim=-1, descending=True).values
         places = torch.arange(1, phi.shape[-1] + 1, device=phi.device, dtype=phi.dtype)
         count = (1 + places * ordered > ordered.cumsum(-1)).sum(-1, keepdim=True)
         active = phi >= ordered.gather(-1, count - 1)
-    # On the active heads the threshold is smooth, so that it is written once more where gradients flow.
+    # The threshold is smooth on the active heads; it is computed again here so that gradients flow through it.
     threshold = ((phi * active).sum(-1, keepdim=True) - 1) / active.sum(-1, keepdim=True)
     return torch.relu(phi - threshold)
 
@@ -104,17 +106,17 @@ def entmax15(phi: Float[torch.Tensor, "*batch head"]) -> Float[torch.Tensor, "*b
 
 
 def softmax(phi: Float[torch.Tensor, "*batch head"]) -> Float[torch.Tensor, "*batch head"]:
-    """`exp(φ) / sum exp(φ)`: no weight is 0."""
+    """Softmax, `exp(φ) / sum exp(φ)`: no weight is 0."""
     return torch.softmax(phi, dim=-1)
 
 
 def identity(phi: Float[torch.Tensor, "*batch head"]) -> Float[torch.Tensor, "*batch head"]:
-    """The coefficients themselves: any sign, any sum."""
+    """No normalization: the weights are the coefficients, with any sign and sum."""
     return phi
 
 
 def _shift_to_zero(phi: Float[torch.Tensor, "*batch head"]) -> Float[torch.Tensor, "*batch head"]:
-    """Shift the maximum to zero: it changes neither projection and keeps their precision."""
+    """Shift the maximum to zero. This does not change the projections and improves their precision."""
     return phi - phi.detach().amax(-1, keepdim=True)
 
 
@@ -127,7 +129,7 @@ PROJECTIONS: Mapping[str, Projection] = {
 
 
 def projection(name: str) -> Projection:
-    """The projection of that name. Errors list the known ones."""
+    """Return the projection with this name. Errors list the known ones."""
     if name not in PROJECTIONS:
         raise unknown("normalisation", name, PROJECTIONS)
     return PROJECTIONS[name]
@@ -137,8 +139,8 @@ def projection(name: str) -> Projection:
 class StudentBatch:
     """A padded batch on the device.
 
-    `features`: the keys that may carry an explanation (no special tokens, no padding).
-    `heads`: `s^h` of the teacher where its explainer is learned; `maps`: its explanations where it is static.
+    `features`: mask of the keys that explanations cover (no special tokens, no padding). `heads`: the teacher's `s^h`
+    if the explainer is learned. `maps`: the teacher's explanations if the explainer is static.
     """
 
     rows: Any
@@ -151,7 +153,7 @@ class StudentBatch:
 
 @dataclass(frozen=True, eq=False)
 class TeachingExamples:
-    """Examples of a split with the teacher's outputs: arrays on the CPU, one an example, as long as it is."""
+    """Examples of a split with the teacher's outputs: one array on the CPU per example, without padding."""
 
     examples: Sequence[EncodedInput]
     teacher_logits: Float[np.ndarray, "example label"]
@@ -166,7 +168,7 @@ class TeachingExamples:
         return [len(example) for example in self.examples]
 
     def batch(self, indices: Sequence[int], model: AnyClassifier) -> StudentBatch:
-        """The examples as a batch for `model`, in its precision."""
+        """Return the examples at `indices` as a batch for `model`, in its precision."""
         chosen = [self.examples[i] for i in indices]
         rows = model.collate(chosen)
         width = max(len(example) for example in chosen)
@@ -189,16 +191,17 @@ class TeachingExamples:
 
 @dataclass(frozen=True, eq=False)
 class StudentOutput:
-    """A student's logits on a batch, and `s^h` of each head where it explains too."""
+    """A student's logits on a batch, and the scores `s^h` of each head if explanations were requested."""
 
     logits: Float[torch.Tensor, "batch label"]
     heads: Float[torch.Tensor, "batch head key"] | None
 
 
 class Student(torch.nn.Module):
-    """Trainable in place. Dropout is off: what is learned depends on data and seed alone.
+    """A student model, trained in place. Dropout is off, so that the result depends only on data and seed.
 
-    The seed draws the head; the mix starts at equal shares of all layers (zeros before its softmax).
+    The head is initialized by the seed. The layer mix starts with equal weights for all layers (zeros before softmax).
+    `last_only`: explain with the heads of the last layer only.
     """
 
     def __init__(self, base: AnyClassifier, outputs: int, seed: int, last_only: bool = False) -> None:
@@ -219,10 +222,10 @@ class Student(torch.nn.Module):
             module.get_submodule(name).requires_grad_(False)
         self.eval()
         self.learning = {name: weight for name, weight in self.named_parameters() if weight.requires_grad}
-        """The weights θ that are trained, by name, in one order."""
+        """The trainable weights θ by name, in a fixed order."""
 
     def forward(self, batch: StudentBatch, explain: bool = False) -> StudentOutput:
-        """Logits of a batch; `explain`: its heads too."""
+        """Return the logits of a batch, and with `explain` also its head scores."""
         if not explain:
             return StudentOutput(self._logits(batch, self.base.hidden_states(batch.rows)), None)
         with capture_attention(self.module) as recorder:
@@ -230,7 +233,7 @@ class Student(torch.nn.Module):
         return StudentOutput(self._logits(batch, states), self._heads(recorder.logits, batch.visible))
 
     def heads(self, batch: StudentBatch) -> Float[torch.Tensor, "batch head key"]:
-        """`s^h` alone: the pass ends with the last layer's attention."""
+        """Return only the head scores `s^h`; the forward pass ends at the last layer's attention."""
         with capture_attention(self.module, max_layers=len(self.base.blocks)) as recorder:
             self.base.hidden(batch.rows)
         return self._heads(recorder.logits, batch.visible)
@@ -246,21 +249,21 @@ class Student(torch.nn.Module):
 
 
 def unused_parts(base: AnyClassifier) -> tuple[str, ...]:
-    """The parts of the base's own head: a student has another."""
+    """Return the module names of the base's own head, which a student does not use."""
     adapter = base.adapter
     return tuple(getattr(adapter, "heads", None) or adapter.head)
 
 
 def head_count(model: AnyClassifier) -> int:
-    """Attention heads of all layers."""
+    """Return the number of attention heads in all layers."""
     config: Any = model.module.config
     return int(config.num_hidden_layers * config.num_attention_heads)
 
 
 def load_base(base: str, teacher: AnyClassifier) -> AnyClassifier:
-    """The base as a body of the teacher's kind, with its tokenizer or transform, in its precision and on its device.
+    """Load the base with the teacher's tokenizer or transform, precision and device.
 
-    Errors: another architecture or shape than the teacher's.
+    Errors: its architecture or shape differs from the teacher's.
     """
     folder = catalog.locate_base(base)
     config = checkpoint_files.read_base_config(folder)

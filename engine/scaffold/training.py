@@ -1,10 +1,11 @@
 """Train one student by SMaT's bi-level optimization, and estimate how long all students of a plan take.
 
-A step (eq. 6 to 9) has the exact gradient of its pilot step `θ(φ_T) = θ - η clip(∇_θ L_student(θ, φ_S, φ_T))`, which
-depends on φ_T through the mixed second derivative of the explainer loss alone. With `v` the outer loss's gradient at
-the pilot student, drawn back through the clip, `dL/dφ_T = η β mean_b sum_i (∂E_T,bi/∂φ_T) (v . ∇_θ log E_S,bi)`: one
-pass in forward mode gives what stands in the last bracket for all features at once, so that nothing has to be
-differentiated twice. A training has passes, early stopping, the best state, and checkpoints to resume from.
+A step (eq. 6 to 9) uses the exact gradient of its pilot step `θ(φ_T) = θ - η clip(∇_θ L_student(θ, φ_S, φ_T))`, which
+depends on φ_T only through the mixed second derivative of the explainer loss. Let `v` be the gradient of the outer loss
+at the pilot student, pulled back through the clipping. Then
+`dL/dφ_T = η β mean_b sum_i (∂E_T,bi/∂φ_T) (v . ∇_θ log E_S,bi)`. One forward-mode pass computes the last factor for all
+features at once, so nothing has to be differentiated twice. A training consists of passes over the examples, with early
+stopping, the best state, and checkpoints to resume from.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ NamedTensors = dict[str, torch.Tensor]
 
 @dataclass(frozen=True)
 class TeachingObjective:
-    """The losses of student and explainers. `soft`: against the teacher's probabilities, not its class alone."""
+    """The losses of student and explainers. `soft`: use the teacher's probabilities as targets, not only its class."""
 
     normalize: Projection
     beta: float
@@ -72,7 +73,7 @@ class TeachingObjective:
 
 @dataclass(frozen=True)
 class StepRates:
-    """`inner`, `outer`: learning rates of student and explainer; `clip`: the largest norm of a gradient of either."""
+    """Rates of a step. `inner`, `outer`: learning rates of student and explainer. `clip`: maximum gradient norm."""
 
     inner: float = 5e-3
     outer: float = 5e-4
@@ -80,23 +81,23 @@ class StepRates:
 
 
 class ClippedGradients(NamedTuple):
-    """A gradient of at most some norm. `factor`: by which it was multiplied, 1 where it was short enough."""
+    """A clipped gradient. `norm`: its norm before clipping. `factor`: its scale factor, 1 if it was not clipped."""
 
     gradients: Tensors
     norm: torch.Tensor
     factor: torch.Tensor
 
     def pull_back(self, vector: Tensors) -> Tensors:
-        """`J^T vector` for the Jacobian J of clipping: what is along the gradient no longer matters where it is cut."""
+        """Return `J^T vector` for the Jacobian J of clipping; a clipped gradient removes the component along itself."""
         if self.factor == 1:
             return vector
-        along = _dot(self.gradients, vector) / (self.factor * self.norm) ** 2  # by the norm that is left
+        along = _dot(self.gradients, vector) / (self.factor * self.norm) ** 2  # the norm after clipping
         inside = torch._foreach_sub(list(vector), torch._foreach_mul(list(self.gradients), along))
         return torch._foreach_mul(inside, self.factor)
 
 
 def clip_gradients(gradients: Tensors, most: float) -> ClippedGradients:
-    """The gradients, all together of at most the norm `most` (0: as they are)."""
+    """Clip the global norm of the gradients to `most`; 0: no clipping."""
     norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(list(gradients))))
     factor = (most / norm).clamp(max=1) if most else torch.ones_like(norm)
     return ClippedGradients(torch._foreach_mul(list(gradients), factor), norm, factor)
@@ -109,7 +110,7 @@ def student_loss(
     objective: TeachingObjective,
     phi_t: torch.Tensor | None,
 ) -> Float[torch.Tensor, ""]:
-    """`L_student` of eq. 3: `L_sim + β KL(E_T || E_S)`; without an S-explainer, `L_sim` alone."""
+    """Return `L_student` of eq. 3: `L_sim + β KL(E_T || E_S)`; without a student explainer, only `L_sim`."""
     output = student(batch, explain=phi_s is not None)
     loss = objective.simulation(output.logits, batch)
     if phi_s is None:
@@ -128,7 +129,7 @@ def inner_step(
     rates: StepRates,
     phi_t: torch.Tensor | None,
 ) -> Float[torch.Tensor, ""]:
-    """Eq. 6 and 7 in place: one SGD step on the student and, where there is one, the S-explainer. Returns the loss."""
+    """Eq. 6 and 7 in place: one SGD step on the student and, if there is one, its explainer. Returns the loss."""
     weights = [*trainable(student), *([] if phi_s is None else [phi_s])]
     loss = student_loss(student, phi_s, batch, objective, phi_t)
     gradients = clip_gradients(torch.autograd.grad(loss, weights), rates.clip).gradients
@@ -146,7 +147,7 @@ def outer_gradient(
     objective: TeachingObjective,
     rates: StepRates,
 ) -> tuple[Float[torch.Tensor, "head"], Float[torch.Tensor, ""]]:
-    """Eq. 8 and 9: `∇_φ_T L_sim(S_θ(φ_T))` on the held-out batch, and that loss. The student is left as it was."""
+    """Eq. 8 and 9: `∇_φ_T L_sim(S_θ(φ_T))` on the held-out batch, and that loss. The student is left unchanged."""
     weights = trainable(student)
     step = clip_gradients(
         torch.autograd.grad(student_loss(student, phi_s, inner, objective, phi_t), weights), rates.clip
@@ -162,21 +163,21 @@ def outer_gradient(
 
 
 def trainable(student: Student) -> list[torch.Tensor]:
-    """The weights θ of a student, in one order."""
+    """Return the trainable weights θ of a student, in a fixed order."""
     return list(student.learning.values())
 
 
 def _slope(
     student: Student, phi_s: torch.Tensor, batch: StudentBatch, objective: TeachingObjective, direction: Tensors
 ) -> Float[torch.Tensor, "batch key"]:
-    """`v . ∇_θ log E_S` for each feature, by forward-mode differentiation; the pass ends with the last attention."""
+    """Return `v . ∇_θ log E_S` for each feature, by forward-mode differentiation up to the last attention layer."""
     pairs = zip(student.learning.items(), direction, strict=True)
     body = {name: (weight.detach(), by) for (name, weight), by in pairs if not name.startswith(("mix", "head."))}
     weights = objective.normalize(phi_s)
 
     def logs(values: NamedTensors) -> torch.Tensor:
         named = {f"student.{name}": value for name, value in values.items()}
-        # T5 has one embedding in two places: tied weights would be put back wrongly there, and it needs no tying.
+        # T5 registers its embedding under two names: tying would restore the weights wrongly, and is not needed.
         heads = functional_call(_HeadsModule(student), named, (batch,), tie_weights=False)
         return log_explanation(weights, heads, batch.features)
 
@@ -185,7 +186,7 @@ def _slope(
 
 
 class _HeadsModule(torch.nn.Module):
-    """A student as a module whose output is its heads alone."""
+    """A student as a module that returns only its head scores."""
 
     def __init__(self, student: Student) -> None:
         super().__init__()
@@ -197,7 +198,7 @@ class _HeadsModule(torch.nn.Module):
 
 @contextlib.contextmanager
 def _moved(weights: list[torch.Tensor], by: Tensors, times: float) -> Iterator[None]:
-    """Run the block with weights that are moved; afterwards they are exactly as before."""
+    """Run the block with `times * by` added to the weights; afterwards they are restored exactly."""
     before = [weight.detach().clone() for weight in weights]
     try:
         with torch.no_grad():
@@ -216,12 +217,12 @@ Result = TypeVar("Result")
 ROWS = 64
 """Examples per forward pass without gradients."""
 MEASURED_ON = 16
-"""Examples on which an estimate times the teacher's outputs and the student's predictions."""
+"""Number of examples on which an estimate times the teacher's outputs and the student's predictions."""
 
 
 @dataclass
 class TrainingPosition:
-    """The position of a training: everything but tensors."""
+    """The progress of a training: its state apart from tensors."""
 
     epoch: int = 0
     steps: int = 0
@@ -234,9 +235,9 @@ class TrainingPosition:
 
 @dataclass(frozen=True, eq=False)
 class TrainingOutcome:
-    """A finished training. `simulability`: None where it is not defined. `logits`: on the test examples.
+    """A finished training. `simulability`: None if it is undefined. `logits`: on the test examples.
 
-    `phi`: the learned coefficients, None where the explainer is static.
+    `phi`: the learned coefficients, None if the explainer is static.
     """
 
     simulability: float | None
@@ -313,7 +314,7 @@ class StudentTraining:
         return loss.item(), outer_loss.item()
 
     def _batches(self) -> list[tuple[list[int], list[int]]]:
-        """Batches of this pass, each with one of the held-out examples; seed and pass determine the order."""
+        """Return this pass's batches, each with a batch of held-out examples; seed and pass determine the order."""
         size, seed, epoch = self.recipe.batch_size, self.run.seed, self.position.epoch
         inner = plan_batches(self.sets.train.lengths, size, seed, epoch)
         draw = random.Random(f"{seed}/{epoch}/held out")
@@ -345,7 +346,7 @@ class StudentTraining:
         self.best = {name: tensor.detach().clone() for name, tensor in self._state().items()}
 
     def predict(self, examples: TeachingExamples) -> np.ndarray:
-        """The student's logits."""
+        """Return the student's logits."""
         logits = []
         with torch.no_grad():
             for start in range(0, len(examples), ROWS):
@@ -405,7 +406,7 @@ class StudentTraining:
 
 @dataclass(frozen=True)
 class SettingPace:
-    """Seconds of a setting: the teacher's `outputs` an example, a training `step`, the student's `prediction`."""
+    """Seconds in a setting: the teacher's `outputs` per example, a training `step`, a student's `prediction`."""
 
     outputs: float
     step: float
@@ -413,16 +414,16 @@ class SettingPace:
 
 
 def estimate_seconds(plan: ScaffoldPlan) -> float:
-    """Seconds that all students of the plan take at most; a student that stops gaining ends sooner.
+    """Return the maximum seconds for all students of the plan; early stopping may end a training sooner.
 
     Errors: those of the plan and of reading its data.
     """
-    splits_of(source_of(plan).count, plan)  # whether the data set is large enough
+    splits_of(source_of(plan).count, plan)  # raises an error if the data set is too small
     return total_seconds(plan, *measure_paces(plan))
 
 
 def measure_paces(plan: ScaffoldPlan) -> tuple[float, dict[str, SettingPace]]:
-    """Seconds of the teacher's prediction of an example, and the pace of each setting.
+    """Measure the seconds of a teacher's prediction per example, and the pace of each setting.
 
     Loads teacher and base, and trains each setting for one step. Errors: those of the plan and of reading its data.
     """
@@ -444,9 +445,9 @@ def measure_paces(plan: ScaffoldPlan) -> tuple[float, dict[str, SettingPace]]:
 
 
 def total_seconds(plan: ScaffoldPlan, logits: float, paces: dict[str, SettingPace]) -> float:
-    """Seconds of all students with every pass that the recipe allows.
+    """Return the seconds for all students with the maximum number of passes.
 
-    `logits`: seconds of the teacher's prediction of an example, which all students share.
+    `logits`: seconds of the teacher's prediction per example, which all students share.
     """
     recipe = plan.recipe
     shown = max(plan.train_sizes) + recipe.held_out

@@ -39,15 +39,16 @@ from engine.scaffold.student import TeachingExamples, load_base, mean_logits
 from engine.task import Task, TaskItem
 
 TEMPERATURES = {"gradient_x_input": 0.1, "integrated_gradients": 0.5}
-"""Of the softmax that turns scores into a distribution (the authors' configuration); 1 for other explainers."""
+"""Temperatures of the softmax that turns scores into a distribution (the authors' configuration); 1 for other
+explainers."""
 STEPS = 10
-"""Of integrated gradients in the simulability experiments (appendix A); 50 for plausibility."""
+"""Steps of integrated gradients in the simulability experiments (appendix A); 50 for plausibility."""
 GRADIENT_CHUNK = 64
-"""Examples that a gradient explainer is given together."""
+"""Number of examples per call of a gradient explainer."""
 
 
 def predict_logits(teacher: AnyClassifier, examples: Sequence[EncodedInput]) -> Float[np.ndarray, "example label"]:
-    """The teacher's logits, or its score."""
+    """Return the teacher's logits, or its scores for regression."""
 
     def compute(rows: slice) -> np.ndarray:
         with torch.no_grad():
@@ -57,7 +58,7 @@ def predict_logits(teacher: AnyClassifier, examples: Sequence[EncodedInput]) -> 
 
 
 def head_scores(teacher: AnyClassifier, examples: Sequence[EncodedInput]) -> list[Float[np.ndarray, "head _"]]:
-    """`s^h` of every head, the first layer's first; float32."""
+    """Return the scores `s^h` of every head in float32, first layer first."""
 
     def compute(rows: slice) -> list[np.ndarray]:
         chosen = examples[rows]
@@ -74,7 +75,7 @@ def head_scores(teacher: AnyClassifier, examples: Sequence[EncodedInput]) -> lis
 def static_maps(
     teacher: AnyClassifier, setting: str, examples: Sequence[EncodedInput], steps: int = STEPS
 ) -> list[Float[np.ndarray, "_"]]:
-    """A static explainer's distributions over the features, of the class that the teacher predicts; 0 elsewhere."""
+    """Return a static explainer's distributions over the features for the predicted class; 0 at special tokens."""
     if setting in ATTENTION:
         layer = -teacher.module.config.num_attention_heads if setting == ATTENTION[1] else 0  # type: ignore[union-attr, operator]
         return [
@@ -90,7 +91,7 @@ def static_maps(
 def distribution(
     scores: Float[np.ndarray, "seq"], example: EncodedInput, temperature: float = 1.0
 ) -> Float[np.ndarray, "seq"]:
-    """Softmax over the features; special tokens get 0."""
+    """Return the softmax of scores over the features in float32; special tokens get 0."""
     values = np.where(example.special, -np.inf, scores / temperature)
     weights = np.exp(values - values.max())
     return (weights / weights.sum()).astype(np.float32)
@@ -116,7 +117,7 @@ def _rows(teacher: AnyClassifier, examples: Sequence[EncodedInput], attention: b
 
 @dataclass(frozen=True, eq=False)
 class TrainingSets:
-    """Four splits with the teacher's outputs, and the base of the student. Disjoint, but for `HELD_OUT`."""
+    """Four splits with the teacher's outputs, and the student's base. The splits are disjoint except for `HELD_OUT`."""
 
     base: AnyClassifier
     train: TeachingExamples
@@ -129,9 +130,9 @@ class TrainingSets:
 
 @dataclass(eq=False)
 class TrainingSetBuilder:
-    """Builds the training sets of a plan's students. The teacher is run once on each example.
+    """Builder of the training sets of a plan's students. The teacher is run once on each example.
 
-    Call it inside the device's turn.
+    The caller must hold the device.
     """
 
     plan: ScaffoldPlan
@@ -156,13 +157,13 @@ class TrainingSetBuilder:
         return load_base(base_of(self.plan), self.teacher)
 
     def build(self, run: StudentRun) -> TrainingSets:
-        """The training sets of a student. Errors: too few examples; a teacher whose outputs are all the same."""
+        """Return the training sets of a student. Errors: too few examples; a teacher with constant outputs."""
         sets = self.collect(run)
         check_varied(self.plan.teacher, sets.test.teacher_logits, sets.regression)
         return sets
 
     def collect(self, run: StudentRun) -> TrainingSets:
-        """The training sets of a student, whatever the teacher's outputs are."""
+        """Return the training sets of a student without checking that the teacher's outputs vary."""
         splits, regression = self.splits, self.teacher.regression
         train, held_out = splits.of_seed(run.seed, run.train_size, self.plan.recipe.held_out)
         if run.setting == HELD_OUT:
@@ -183,9 +184,9 @@ class TrainingSetBuilder:
     def _memoized(
         self, output: str, indices: Sequence[int], compute: Callable[[list[EncodedInput]], Sequence[np.ndarray]]
     ) -> list[np.ndarray]:
-        """An output of the teacher for examples, computed for those that have none yet."""
+        """Return an output of the teacher for examples, and compute the missing ones."""
         memo = self._outputs.setdefault(output, {})
-        # Short ones together, so that little of a pass is padding.
+        # Sort by length, so that batches need little padding.
         new = sorted({index for index in indices if index not in memo}, key=lambda index: len(self._encode(index)))
         if new:
             check_cancelled()
@@ -199,7 +200,7 @@ class TrainingSetBuilder:
 
 
 def check_varied(teacher: str, logits: np.ndarray, regression: bool) -> None:
-    """Refuse a teacher with constant outputs: any student would simulate it at once."""
+    """Raise an error if the teacher's outputs are constant, since any student would simulate it at once."""
     if is_constant(logits[:, 0]) if regression else len(set(logits.argmax(1).tolist())) == 1:
         what = "the same score" if regression else "the same class"
         raise ExegesisError(

@@ -1,4 +1,4 @@
-"""Options of every training: fine-tuning on texts, training on images, and pre-training."""
+"""Options of all kinds of training: fine-tuning on texts, training on images, and pre-training."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class LoopConfig:
         return False
 
     def identity(self) -> dict[str, Plain]:
-        """Settings that affect the weights."""
+        """Return the settings that affect the weights."""
         free = ("out", "checkpoint_steps", "device", "measure")
         return {name: value for name, value in dataclasses.asdict(self).items() if name not in free}
 
     def command(self) -> str:
-        """Command that repeats this run: base, data set, folder and non-default options."""
+        """Return the command that repeats this run: base, data set, folder and non-default options."""
         named = ("base", "dataset", "out")
         changed = [f.name for f in dataclasses.fields(self) if getattr(self, f.name) != f.default]
         parts = [f"exegesis {self.program}"]
@@ -91,7 +91,7 @@ class TrainConfig(LoopConfig):
 
 @dataclass(frozen=True)
 class ImageTrainConfig(LoopConfig):
-    """Options of a training on images. Defaults: small models from new weights on some ten thousand images."""
+    """Options of a training on images. Defaults: small models with new weights on tens of thousands of images."""
 
     base: str = option(NEW_VIT, "vit for new weights of the shape below, or a folder or hub ID of a ViT checkpoint")
     dataset: str = option("scenes", "ID of an image data set, or a zip, folder or .npz file of images")
@@ -126,7 +126,7 @@ class ImageTrainConfig(LoopConfig):
 class ModelShape:
     """Shape of a new text model. `width`: size of hidden states; `inner`: size of feed-forward layers.
 
-    `key_value_heads`: heads of keys and values, each shared by several heads of queries; 0: as many as `heads`.
+    `key_value_heads`: heads of keys and values, each shared by several query heads; 0: as many as `heads`.
     """
 
     family: str
@@ -152,7 +152,7 @@ SHAPES: dict[str, ModelShape] = {
     "llama": ModelShape("llama", 3, 128, 4, 352, key_value_heads=2),
 }
 """Shapes by name, as in `--base` of a pre-training: four architectures of about equal size, T5 in four sizes, and Llama
-as a language model of its own.
+as a causal language model.
 """
 
 

@@ -46,7 +46,7 @@ KINDS = {
     "lora": "LoRA adapter",
     "extracted": "Adapter extracted from a full fine-tuning",
 }
-"""What a training by each method makes."""
+"""Result of a training, by method."""
 
 
 def train(config: TrainConfig, report: Report = silent, cancel: CancelToken | None = None) -> TrainResult:
@@ -55,7 +55,7 @@ def train(config: TrainConfig, report: Report = silent, cancel: CancelToken | No
 
 
 class FineTuning(TrainingRecipe[TrainConfig]):
-    """Training of a text classifier."""
+    """Fine-tuning of a text classifier."""
 
     def __init__(self, config: TrainConfig, report: Report, cancel: CancelToken | None) -> None:
         if config.head == "lora" and config.method != "lora":
@@ -118,7 +118,7 @@ class FineTuning(TrainingRecipe[TrainConfig]):
         return {"train": len(self.train_rows), "held_out": len(self.held_rows), "dropped": self.dropped}
 
     def _training_sets(self) -> list[dict[str, Any]]:
-        """Title, license, number of examples and repeats of each training set, the first one first."""
+        """Return title, source, license, number of examples and repeats of each training set, in order."""
         first = (self.config.dataset, self.first_rows, 1)
         sets = [first, *((one.name, one.rows, one.repeats) for one in self.added)]
         return [text_source(name) | {"examples": len(rows), "repeats": repeats} for name, rows, repeats in sets]
@@ -149,9 +149,9 @@ class FineTuning(TrainingRecipe[TrainConfig]):
 
 
 def add_lora(module: torch.nn.Module, family: str, config: TrainConfig, base: Path) -> torch.nn.Module:
-    """Add LoRA to all linear layers of the blocks (Hu et al., 2022); the head is fully trained unless config says not.
+    """Add LoRA to all linear layers of the blocks (Hu et al., 2022). The head is fully trained unless `head` is `lora`.
 
-    `base`: folder of the base. Errors: `head` is `lora`, and the base has no head before the last layer.
+    `base`: folder of the base. Errors: `head` is `lora`, but the base stores no layer of a head before the last one.
     """
     adapter = adapter_for(family, config.base)
     layers, saved = _split_head(module, adapter, base) if config.head == "lora" else ([], list(adapter.head))
@@ -168,10 +168,10 @@ def add_lora(module: torch.nn.Module, family: str, config: TrainConfig, base: Pa
 
 
 def _split_head(module: torch.nn.Module, adapter: TextAdapter, base: Path) -> tuple[list[str], list[str]]:
-    """Split the head into linear layers that can learn by LoRA and modules that are stored whole, as the last one is.
+    """Split the head into (linear layers for LoRA, modules that are stored whole, including the last one).
 
-    The weights of the layers must come from the base: an adapter does not store new ones. Nor may the name of a layer
-    end as that of a module that is stored whole, by which peft would store both (DistilBERT).
+    The weights of the former must come from the base, because an adapter does not store new ones. Their names must not
+    end with the name of a module that is stored whole, because peft would then store both (DistilBERT).
     """
     *inner, last = adapter.head
     starts = tuple(f"{name}." for name in inner)
@@ -194,10 +194,10 @@ def _tensor_names(file: Path) -> list[str]:
 
 
 def extract_lora(trained: torch.nn.Module, base: torch.nn.Module, family: str, config: TrainConfig) -> torch.nn.Module:
-    """The base with an adapter that does what a full fine-tuning did.
+    """Return the base with an adapter that approximates a full fine-tuning.
 
-    The change of each matrix of the blocks becomes the nearest one of the adapter's rank (Eckart and Young, 1936); all
-    else, such as embeddings, norms, biases and the head, is kept as it was trained.
+    The change of each matrix in the blocks is replaced by its best approximation of the adapter's rank (Eckart and
+    Young, 1936); everything else, such as embeddings, norms, biases and the head, is stored as trained.
     """
     own = adapter_for(family, config.base)
     changed, ends = dict(trained.named_modules()), tuple(f".{target}" for target in own.lora_targets)
@@ -223,7 +223,7 @@ def extract_lora(trained: torch.nn.Module, base: torch.nn.Module, family: str, c
 
 
 def _set_update(layer: Any, trained: Any, rank: int) -> None:
-    """Give a layer with LoRA the update that comes nearest to the trained weights."""
+    """Set a layer's LoRA weights to the best approximation of the trained weights."""
     change = (trained.weight - layer.base_layer.weight).double()
     left, sizes, right = torch.linalg.svd(change.T if layer.fan_in_fan_out else change, full_matrices=False)
     root = sizes[:rank].sqrt()
@@ -248,7 +248,7 @@ def _json_value(value: object) -> object:
 
 
 def _lasting_name(base: str) -> str:
-    """Portable name of a base: the name if embedded, the absolute path if a folder."""
+    """Return a portable name of a base: the absolute path of a folder, else the name itself."""
     if base in ("minilm", *catalog.embedded_bases()) or not Path(base).expanduser().is_dir():
         return base
     return str(Path(base).expanduser().resolve())

@@ -1,4 +1,4 @@
-"""Images for training: splits of a data set, pixels in memory, normalization and augmentation."""
+"""Images for training: splits of a data set, pixels in memory, normalization, and augmentation."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def read_image_corpus(dataset: str) -> ImageCorpus:
 def load_further_images(names: str, corpus: ImageCorpus) -> dict[str, ImageDataset]:
     """Load further image sets with the same labels for the final evaluation.
 
-    Errors: what would be measured is trained on.
+    Errors: a set that is trained on, has other labels or has none.
     """
     sets: dict[str, ImageDataset] = {}
     for name in dict.fromkeys(parse_names(names)):
@@ -74,7 +74,7 @@ def load_further_images(names: str, corpus: ImageCorpus) -> dict[str, ImageDatas
 
 
 def labeled_places(data: ImageDataset) -> list[int]:
-    """The indices of the images with a label."""
+    """Return the indices of the images with a label."""
     return [place for place, label in enumerate(data.labels) if label is not None]
 
 
@@ -90,7 +90,7 @@ def split_held_out_images(corpus: ImageCorpus, config: ImageTrainConfig) -> tupl
 
 
 def image_source(dataset: str) -> dict[str, str]:
-    """Title, source and license of a data set for the card; for a file its name only, not its path."""
+    """Return title, source and license of a data set for the card; for a file, its name without the path."""
     name = dataset.partition(":")[0]
     if name in image_names():
         card = image_card(name)
@@ -129,7 +129,7 @@ class Normalization:
 
 @dataclass(frozen=True)
 class PixelSet:
-    """Labeled images of one size in memory. `lengths` are all equal, so that batches are random."""
+    """Labeled images of one size in memory. All `lengths` are equal, so that batches are random."""
 
     pixels: UInt8[Tensor, "example 3 height width"]
     labels: list[float]
@@ -171,9 +171,9 @@ def resize_to_square(pixels: UInt8[np.ndarray, "height width 3"], size: int) -> 
 
 
 def measure_normalization(pixels: UInt8[Tensor, "example 3 height width"]) -> Normalization:
-    """Mean and standard deviation of a training set, rounded to four decimals."""
+    """Return mean and standard deviation of a training set per channel, rounded to four decimals."""
     wide = pixels.transpose(0, 1).flatten(1)
-    # Integer sums do not depend on the order in which threads add.
+    # Integer sums do not depend on the order in which threads add them.
     counts = torch.stack([torch.bincount(channel.int(), minlength=256) for channel in wide]).double()
     levels = torch.arange(256, dtype=torch.float64) / 255
     mean = (counts @ levels) / wide.shape[1]
@@ -234,7 +234,7 @@ def _random_column(pixels: Pixels) -> Float[Tensor, "batch 1 1 1"]:
 def drop_patches(embeddings: nn.Module, share: float) -> Iterator[None]:
     """Drop a share of each image's patch tokens while training (PatchDropout, Liu et al., 2023).
 
-    Steps are cheaper, and the model learns from images with missing patches, as under the removal `drop`.
+    Steps are cheaper, and the model learns from images with missing patches, as with the removal operator `drop`.
     """
     handle = embeddings.register_forward_hook(
         lambda module, _, tokens: drop_tokens(tokens, share) if module.training else tokens

@@ -41,10 +41,10 @@ from engine.training.loop import SplitScore, Tensors, TrainingLoop, evaluate, wa
 from engine.training.recipe import TrainingRecipe, TrainResult, describe_training, prepare_output_folder
 
 BILINEAR = 2
-"""Pillow's number, as used in preprocessor files."""
+"""Pillow's number for bilinear resampling, as used in preprocessor files."""
 NOISE_QK, IDENTITY_QK = 0.7, 0.7
 NOISE_VO, IDENTITY_VO = 0.4, 0.4
-"""Weights of noise and identity in the products of new attention weights."""
+"""Factors of noise and identity in the initial products of attention weights: query-key, and value-output."""
 
 
 def train_images(config: ImageTrainConfig, report: Report = silent, cancel: CancelToken | None = None) -> TrainResult:
@@ -153,7 +153,7 @@ class VitBase:
 
 
 def read_vit_base(base: str) -> VitBase:
-    """Read a ViT checkpoint, given its embedded name, folder or hub id."""
+    """Read a ViT checkpoint, given its embedded name, folder or hub ID."""
     embedded = base in catalog.embedded_image_models()
     folder = catalog.locate(base).folder if embedded else catalog.locate_base(base)
     config = checkpoint_files.read_base_config(folder)
@@ -248,7 +248,7 @@ def _initialize_mimetic(module: Any, config: ImageTrainConfig) -> None:
 
 
 def near_identity(width: int, noise: float, identity: float) -> Float[Tensor, "width width"]:
-    """Noise of variance `noise² / width` plus a multiple of the identity, like products of trained attention weights.
+    """Return noise of variance `noise² / width` plus `identity` times the identity, like trained attention products.
 
     Source: Trockman and Kolter (2023), Mimetic Initialization of Self-Attention Layers, section 4.
     """
@@ -263,7 +263,7 @@ def _factorize(product: Float[Tensor, "width width"]) -> tuple[Tensor, Tensor]:
 
 
 def sincos_positions(side: int, width: int) -> Float[Tensor, "patch width"]:
-    """Sinusoidal positions in 2D (after Vaswani et al., 2017): sines and cosines of row and column."""
+    """Return sinusoidal 2-D position embeddings (after Vaswani et al., 2017): sines and cosines of row and column."""
     quarter = width // 4
     rates = 10_000.0 ** -(torch.arange(quarter) / quarter)
     row, column = torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij")

@@ -1,4 +1,4 @@
-"""Training loop: batches by length, learning rate, running average, evaluation, early stopping, checkpoints."""
+"""Training loop: batches by length, learning rate, running average, evaluation, early stopping, and checkpoints."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class EpochRecord:
 
 @dataclass
 class LoopState:
-    """State of the loop that a resumed run needs, apart from tensors."""
+    """State of the loop that a resumed run needs, except tensors."""
 
     epoch: int = 0
     batch: int = 0
@@ -86,9 +86,9 @@ class LoopState:
 
 
 class CheckpointFolder:
-    """A folder with the latest state: safetensors, and one JSON file that is replaced last.
+    """A folder with the latest state: safetensors files, and one JSON file that is replaced last.
 
-    Tensor files are written under new names before state.json refers to them, so an interruption leaves the old state.
+    Tensor files are written under new names before state.json refers to them, so an interruption keeps the old state.
     """
 
     def __init__(self, path: Path) -> None:
@@ -211,7 +211,7 @@ class TrainingLoop:
             # Adam's step counter stays on the CPU, the moments on the device of their weights.
             self.optimizer.state[self.weights[name]][kind] = tensor.to("cpu" if kind == "step" else self.device)
         torch.set_rng_state(groups["random"]["cpu"])
-        if self.device.type == "cuda" and "cuda" in groups["random"]:  # absent if the run began on a CPU
+        if self.device.type == "cuda" and "cuda" in groups["random"]:  # absent if the run started on a CPU
             torch.cuda.set_rng_state(groups["random"]["cuda"], self.device)
 
     def _train_epoch(self, folder: CheckpointFolder, report: Report, cancel: CancelToken) -> None:
@@ -254,11 +254,11 @@ class TrainingLoop:
         self.state.batch += 1
 
     def _rate(self) -> float:
-        """Learning rate factor at this step."""
+        """Return the learning rate factor at this step."""
         return warmup_linear(self.state.step, self.total, self.config.warmup)
 
     def _inputs(self, indices: list[int]) -> Tensors:
-        """Inputs of the module in a training step."""
+        """Return the inputs of the module in a training step."""
         return self.data.batch(indices, self.device)
 
     def _loss(self, indices: list[int]) -> torch.Tensor:
@@ -288,7 +288,7 @@ class TrainingLoop:
         report(state.step, self.total, label)
 
     def _score(self) -> float:
-        """Score on the held-out part; higher is better."""
+        """Return the score on the held-out part; higher is better."""
         return evaluate(self.module, self.held_out, self.regression).value
 
     def _is_patience_over(self) -> bool:
@@ -338,15 +338,16 @@ def plan_batches(lengths: Sequence[int], batch_size: int, seed: int, epoch: int)
 
 
 def label_tensor(data: TrainingSet, indices: Sequence[int], regression: bool, device: torch.device) -> torch.Tensor:
-    """Labels of the examples: scores as float32, or class indices as int64."""
+    """Return the labels of the examples: scores as float32, or class indices as int64."""
     dtype = torch.float32 if regression else torch.int64
     return torch.tensor([data.labels[i] for i in indices], device=device).to(dtype)
 
 
 def warmup_linear(step: int, total: int, warmup: float) -> float:
-    """Learning rate factor in [0, 1] at `step` (0-based): linear warm-up over `warmup * total` steps, linear decay.
+    """Return the learning rate factor in [0, 1] at `step` (0-based): linear warm-up, then linear decay.
 
-    Source: thesis, section 3.1, with a warm-up over 6% of the steps. The factor of step 0 is not 0.
+    The warm-up takes `warmup * total` steps; the factor of step 0 is not 0. Source: thesis, section 3.1, with a warm-up
+    over 6% of the steps.
     """
     rising = max(1, round(warmup * total)) if warmup > 0 else 0
     if step < rising:
@@ -355,7 +356,7 @@ def warmup_linear(step: int, total: int, warmup: float) -> float:
 
 
 def warmup_cosine(step: int, total: int, warmup: float) -> float:
-    """Learning rate factor in [0, 1] at `step` (0-based): warm-up as in `warmup_linear`, then half a cosine to 0."""
+    """Return the learning rate factor in [0, 1] at `step` (0-based): warm-up as in `warmup_linear`, then cosine."""
     rising = max(1, round(warmup * total)) if warmup > 0 else 0
     if step < rising:
         return (step + 1) / rising
@@ -387,13 +388,13 @@ def evaluation_mode(module: torch.nn.Module) -> Iterator[None]:
 
 
 def sorted_batches(lengths: Sequence[int], size: int) -> list[list[int]]:
-    """Indices in batches of similar length, the shortest first."""
+    """Group indices into batches of similar length, shortest first."""
     order = sorted(range(len(lengths)), key=lambda i: lengths[i])
     return [order[start : start + size] for start in range(0, len(order), size)]
 
 
 def evaluate(module: torch.nn.Module, data: TrainingSet, regression: bool) -> SplitScore:
-    """Accuracy on `data`, or Pearson's correlation of a regression head, in eval mode."""
+    """Return the accuracy on `data`, or Pearson's correlation for a regression head, in eval mode."""
     device, batches = next(module.parameters()).device, sorted_batches(data.lengths, EVALUATION_BATCH)
     with evaluation_mode(module):
         rows = [module(**data.batch(indices, device)).logits.float().cpu().numpy() for indices in batches]
@@ -404,7 +405,7 @@ def evaluate(module: torch.nn.Module, data: TrainingSet, regression: bool) -> Sp
 
 
 def pearson(a: np.ndarray, b: np.ndarray) -> float:
-    """Pearson's correlation, or 0 if one side is constant, where it is undefined."""
+    """Return Pearson's correlation, or 0 if it is undefined because one side is constant."""
     x, y = a.astype(np.float64) - a.mean(), b.astype(np.float64) - b.mean()
     scale = float(np.sqrt((x @ x) * (y @ y)))
     return float(x @ y) / scale if scale > 0 else 0.0

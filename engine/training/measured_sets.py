@@ -1,4 +1,4 @@
-"""Data sets that a trained model is measured on: none that it was trained on."""
+"""Checks that a trained model is only measured on data sets that it was not trained on."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from engine.data.slices import split_slice
 from engine.errors import not_allowed
 
 TRAINED_SPLITS = ("train", "all")
-"""What training reads: the training split, or the whole of a set without splits."""
+"""The splits that training reads: the training split, or the whole of a data set without splits."""
 
 
 def refuse_trained_set(name: str, data: Dataset | ImageDataset, trained: Iterable[str], revision: str) -> None:
-    """Raise an error if a data set that is to be measured is trained on.
+    """Raise an error if a data set to measure is also trained on.
 
-    `trained`: the names of the training sets. `revision`: of the first one's content, which a copy of its file has too.
+    `trained`: names of the training sets. `revision`: content hash of the first one, by which a copy is recognized.
     """
     if data.split in TRAINED_SPLITS and (data.revision == revision or any(_share(name, other) for other in trained)):
         raise not_allowed(
@@ -28,7 +28,7 @@ def refuse_trained_set(name: str, data: Dataset | ImageDataset, trained: Iterabl
 
 
 def measured_name(name: str, taken: Collection[str]) -> str:
-    """Name a measured data set among the scores: by its file name, or by its whole path if that name is taken.
+    """Return the name of a measured data set in the scores: its file name, or its whole path if that is taken.
 
     Errors: both are taken.
     """
@@ -39,7 +39,7 @@ def measured_name(name: str, taken: Collection[str]) -> str:
 
 
 def _share(first: str, second: str) -> bool:
-    """Whether two data sets, by their names, have an example in common."""
+    """Whether two data sets, given by name, have an example in common."""
     (one, rows), (other, others) = split_slice(first), split_slice(second)
     if Path(one).resolve() != Path(other).resolve():
         return False

@@ -1,7 +1,7 @@
-"""Pre-training of new text models on plain text, with a new tokenizer and the objective of the family.
+"""Pre-training of new text models on plain text, with a new tokenizer and the objective of the model family.
 
-Objectives: masked words, masked spans, or the next word. A causal model also learns the answers of prompts, and is
-measured on them. Random choices use torch's generator, whose state is part of a checkpoint.
+Objectives: masked tokens, masked spans, or the next token. A causal model also learns the answers of prompts, and is
+evaluated on them. Random choices use torch's generator, whose state is part of a checkpoint.
 """
 
 from __future__ import annotations
@@ -58,29 +58,29 @@ from engine.training.text_data import (
 from engine.training.tokenizer_training import SENTINELS, train_tokenizer
 
 SEPARATOR = "+"
-"""Separator of data set names, whose options contain commas."""
+"""Separator of data set names. It is not a comma, because options of a data set contain commas."""
 HELD_OUT_SEED = 0
 """Seed of the masked tokens in held-out texts, so that they are always the same."""
 INITIAL_STD = 0.05
-"""Standard deviation of new weights: about a third of 1 / sqrt(width), for which these widths are small."""
+"""Standard deviation of new weights: 0.3 to 0.6 times 1 / sqrt(width) at the small widths of `SHAPES`."""
 DECODER_BLOCKS = 2
-"""Blocks of T5's decoder, which is only used in pre-training."""
+"""Number of blocks of T5's decoder, which is only used in pre-training."""
 NOT_STORED = ("decoder.", "lm_head.")
 """Prefixes of T5's weights that are not stored."""
 HIDDEN_SHARE = 0.15
-"""Share of masked tokens (Devlin et al., 2019; Raffel et al., 2020)."""
+"""Share of tokens that are masked (Devlin et al., 2019; Raffel et al., 2020)."""
 SPAN_LENGTH = 3
 """Mean number of tokens of a masked span (Raffel et al., 2020)."""
 IGNORED = -100
 """Target at positions that are not predicted."""
 CAUSAL = ("gpt2", "llama")
-"""Families that predict the next token. Their texts end in the end token, which their tokenizers do not add."""
+"""Families that predict the next token. Their texts get an end token, which their tokenizers do not add."""
 ENDS_IN_ANSWER = 1.0
-"""Label of a tokenized text whose last token before the end token is the answer of a prompt; 0 of all others."""
+"""Label of a tokenized text whose last token before the end token is the answer of a prompt; others have 0."""
 
 Rows = Sequence[Sequence[int]]
 InputsAndAnswers = tuple[dict[str, torch.Tensor], Int[torch.Tensor, "batch seq"]]
-"""Inputs of the model, and the token to predict at each of its outputs, or `IGNORED`."""
+"""Inputs of the model, and the token to predict at each output position, or `IGNORED`."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class PretrainingObjective:
 
 
 def mask_words(rows: Rows, tokenizer: Any) -> InputsAndAnswers:
-    """Select 15% of the tokens; replace 80% of them by the mask token, 10% by a random token, none of the rest."""
+    """Select 15% of the tokens to predict: 80% become the mask token, 10% a random token, and 10% stay unchanged."""
     ids, attention = _pad_inputs(rows, tokenizer.pad_token_id)
     special = torch.isin(ids, torch.tensor(tokenizer.all_special_ids))
     chosen = _choose(~special)
@@ -139,7 +139,7 @@ def _cut_spans(row: list[int], sentinels: list[int]) -> tuple[list[int], list[in
     count = max(1, round(len(row) * HIDDEN_SHARE))
     spans = min(max(1, round(count / SPAN_LENGTH)), len(sentinels))
     hidden_sizes = _random_parts(count, spans)
-    # Unlike in T5's code, both outer gaps may be empty, so that the first word can be masked as the last one can.
+    # Unlike in T5's code, both outer gaps may be empty, so that the first word can be masked as well as the last.
     gaps = _random_parts(len(row) - count + 2, spans + 1)
     left: list[int] = []
     hidden: list[int] = []
@@ -153,7 +153,7 @@ def _cut_spans(row: list[int], sentinels: list[int]) -> tuple[list[int], list[in
 
 
 def _random_parts(total: int, count: int) -> list[int]:
-    """Random composition of `total` into `count` positive integers, uniformly distributed."""
+    """Draw a random composition of `total` into `count` positive integers, uniformly distributed."""
     cuts = sorted((torch.randperm(total - 1)[: count - 1] + 1).tolist())
     ends = [0, *cuts, total]
     return [b - a for a, b in pairwise(ends)]
@@ -198,10 +198,10 @@ class PretrainingLoop(TrainingLoop):
         return -self.mean_loss(cast(TokenizedTexts, self.held_out))
 
     def mean_loss(self, texts: TokenizedTexts) -> float:
-        """Mean cross-entropy of the masked (or next) tokens in nats, in eval mode."""
+        """Return the mean cross-entropy of the masked (or next) tokens in nats, in eval mode."""
         total, count = 0.0, 0
         with torch.random.fork_rng(devices=[]), evaluation_mode(self.module):
-            torch.default_generator.manual_seed(HELD_OUT_SEED)  # of the CPU only, which masks the tokens
+            torch.default_generator.manual_seed(HELD_OUT_SEED)  # CPU only: tokens are masked there
             for indices in sorted_batches(texts.lengths, EVALUATION_BATCH):
                 logits, answers = self._predict(texts, indices)
                 total += functional.cross_entropy(logits.float(), answers, ignore_index=IGNORED, reduction="sum").item()
@@ -218,7 +218,7 @@ class PretrainingLoop(TrainingLoop):
 def token_weights(
     texts: TokenizedTexts, indices: Sequence[int], answer_weight: float
 ) -> Float[torch.Tensor, "batch seq"]:
-    """Weights of the next tokens: `answer_weight` of the answer of a prompt, which the end token follows, else 1."""
+    """Return the weights of the next tokens: `answer_weight` for a prompt's answer (before the end token), else 1."""
     lengths = [len(texts.inputs[i]["input_ids"]) for i in indices]
     weights = torch.ones(len(indices), max(lengths))
     for row, (index, length) in enumerate(zip(indices, lengths, strict=True)):
@@ -228,7 +228,7 @@ def token_weights(
 
 
 def measure_prompts(module: Any, tokenizer: Any, prompts: Sequence[LabeledExample], length: int) -> SplitScore:
-    """Accuracy on prompts: the share whose answer has a larger logit than the foil, in eval mode.
+    """Return the accuracy on prompts: the share whose answer has a larger logit than the foil, in eval mode.
 
     Errors: an answer or foil is not one token, or a prompt has more tokens than the model reads.
     """
@@ -293,7 +293,7 @@ class Pretraining(TrainingRecipe[PretrainConfig]):
         store_module(module, self.shape.family, self.tokenizer, self.out)
 
     def measure(self, loop: TrainingLoop) -> dict[str, SplitScore]:
-        # The stored weights are loaded into the module they came from; parts that are not stored stay as they are.
+        # Load the stored weights back into the module; parts that are not stored keep their values.
         copy_weights(loop.module.state_dict(), load_file(self.out / "model.safetensors"))
         sets, measure = {"held-out": self.texts.held_out, **self.further}, cast(PretrainingLoop, loop).mean_loss
         losses = {name: SplitScore(LOSS, measure(self._tokenize(rows)), len(rows)) for name, rows in sets.items()}
@@ -312,7 +312,7 @@ class Pretraining(TrainingRecipe[PretrainConfig]):
         return {"train": len(self.train), "held_out": len(self.held_out), "dropped": self.texts.dropped}
 
     def _tokenize(self, rows: Sequence[LabeledExample]) -> TokenizedTexts:
-        """Tokenize whole texts and drop those of one token. Those of a causal model end in the end token."""
+        """Tokenize whole texts and drop those of one token. For a causal model, append the end token."""
         length, causal = self.config.max_length, self.shape.family in CAUSAL
         ids = tokenize(self.tokenizer, [whole_text(row) for row in rows], None, length)["input_ids"]
         if causal:
@@ -349,7 +349,7 @@ def read_plain_corpus(config: PretrainConfig) -> PlainCorpus:
 
 
 def plain_texts(data: Dataset) -> list[LabeledExample]:
-    """List all texts that are not blank, each of a pair as an example of its own; prompts with answer and foil."""
+    """Return all non-blank texts, with each text of a pair as its own example. Prompts keep their answer and foil."""
     return [
         LabeledExample(text, answer=example.answer, foil=example.foil)
         for example in data.examples
@@ -359,18 +359,18 @@ def plain_texts(data: Dataset) -> list[LabeledExample]:
 
 
 def whole_text(row: LabeledExample) -> str:
-    """The text, with the answer of a prompt."""
+    """Return the text, followed by the answer if it is a prompt."""
     return row.text + (row.answer or "")
 
 
 def _load_test_prompts(dataset: str) -> dict[str, tuple[LabeledExample, ...]]:
-    """The test splits of those data sets that hold prompts, in their default size, by name."""
+    """Load the test splits of the data sets that contain prompts, in their default size, by name."""
     names = [registered_name(name) or "" for name in _dataset_names(dataset)]
     return {name: tuple(load(name, split="test").examples) for name in names if name in PROMPT_GRAMMARS}
 
 
 def _dataset_names(dataset: str) -> list[str]:
-    """Split names such as `reviews-generated+sst2`."""
+    """Split a string such as `reviews-generated+sst2` into names."""
     names = [part.strip() for part in dataset.split(SEPARATOR)]
     if not all(names):
         raise UsageError(f"dataset: must be names of data sets joined by {SEPARATOR}, got {dataset!r}.")
@@ -378,7 +378,7 @@ def _dataset_names(dataset: str) -> list[str]:
 
 
 def new_module(shape: ModelShape, tokenizer: Any, length: int) -> Any:
-    """Create a module with random float32 weights, without dropout, as these models are too small to overfit."""
+    """Create a module with random float32 weights. It has no dropout, because these models are too small to overfit."""
     return _MODULES[shape.family](shape, tokenizer, length)
 
 
@@ -398,7 +398,7 @@ def _encoder(module: Any) -> Any:
 
 
 def _token_ids(tokenizer: Any) -> dict[str, Any]:
-    """Vocabulary size and special tokens, as in every config."""
+    """Return the vocabulary size and special token ids, which every config has."""
     return {
         "vocab_size": len(tokenizer),
         "pad_token_id": tokenizer.pad_token_id,
@@ -408,7 +408,7 @@ def _token_ids(tokenizer: Any) -> dict[str, Any]:
 
 
 def _masked(kind: str, token_types: int, places_before: int) -> Callable[[ModelShape, Any, int], Any]:
-    """Builder of BERT or RoBERTa, whose positions start at `places_before`."""
+    """Return a builder of BERT or RoBERTa, whose position ids start at `places_before`."""
 
     def build(shape: ModelShape, tokenizer: Any, length: int) -> Any:
         config = getattr(transformers, f"{kind}Config")(

@@ -1,4 +1,4 @@
-"""Steps of every training: train, store the best epoch, evaluate the stored model, and write its card."""
+"""Common steps of all trainings: train, store the best epoch, evaluate the stored model, and write its card."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from engine.training.config import LoopConfig
 from engine.training.loop import LOSS, CheckpointFolder, EpochRecord, SplitScore, TrainingLoop, copy_weights
 
 NEW_BASE, PRETRAINING, PROMPTS = "new", "text", "prompts"
-"""The keys, in `BASES` and `USES`, of a model that was only pre-trained, and of one that also learned prompts."""
+"""Keys in `BASES` and `USES`: new weights, a model that was only pre-trained, and one that also learned prompts."""
 
 _NEW_WEIGHTS = {"name": "new weights", "source": "new weights, initialized from the seed", "licence": "none needed"}
 
@@ -175,7 +175,7 @@ def write_card(out: Path, card: Mapping[str, Any]) -> None:
 
 
 def _scores_tables(card: Mapping[str, Any]) -> list[str]:
-    """The scores by split, a table for each metric; of a loss in nats per token its perplexity, too."""
+    """Return the lines of a table of scores by split for each metric; a loss in nats per token adds its perplexity."""
     lines: list[str] = []
     for metric in dict.fromkeys(one["metric"] for one in card["scores"].values()):
         rows = [["measured on", metric, "examples"]]
@@ -190,7 +190,7 @@ def _scores_tables(card: Mapping[str, Any]) -> list[str]:
 
 
 def _training_sets_table(sets: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The data sets of a training with more than one: their examples, repeats and licenses."""
+    """Return the lines of a table of training sets with examples, repeats and licenses; none for a single set."""
     rows = [f"| {one['name']} | {one['examples']:,} | {one['repeats']} | {one['licence']} |" for one in sets]
     return ["| training set | examples | times an epoch | license |", "|---|---|---|---|", *rows, ""] if rows else []
 
@@ -268,7 +268,7 @@ def _sentences(*parts: str) -> str:
 
 WEIGHTS_LICENCE = "Apache-2.0"
 CHECKPOINT = "checkpoint"
-"""The folder of the checkpoint in the output folder."""
+"""Name of the checkpoint's folder in the output folder."""
 ConfigT = TypeVar("ConfigT", bound=LoopConfig)
 
 
@@ -315,14 +315,14 @@ class TrainingRecipe(ABC, Generic[ConfigT]):
 
     @abstractmethod
     def facts(self, module: Any) -> dict[str, Any]:
-        """Facts for the card about base, data, use and limits, and the shape of new models."""
+        """Return facts for the card about base, data, use and limits, and the shape of new models."""
 
     @abstractmethod
     def sizes(self) -> dict[str, int]:
-        """Number of examples by part: train, held_out, dropped."""
+        """Return the number of examples by part: train, held_out, dropped."""
 
     def training_mode(self, module: Any) -> contextlib.AbstractContextManager[None]:
-        """Context manager around the loop."""
+        """Return a context manager that is active during the loop."""
         return contextlib.nullcontext()
 
     def run(self) -> TrainResult:
@@ -343,7 +343,7 @@ class TrainingRecipe(ABC, Generic[ConfigT]):
             return TrainResult(self.out, loop.records(), loop.state.best_epoch, loop.state.seconds, scores, card)
 
     def precision(self) -> dict[str, str]:
-        """Precision of the stored weights for the card; empty if the card does not state it."""
+        """Return the precision of the stored weights for the card; empty if the card does not state it."""
         return {"precision": "float16" if self.config.stored_half else "float32"}
 
     def _card(self, loop: TrainingLoop, scores: Mapping[str, SplitScore]) -> dict[str, Any]:
@@ -371,7 +371,7 @@ class TrainingRecipe(ABC, Generic[ConfigT]):
 
 
 def prepare_output_folder(out: Path, base: Path | None = None) -> Path:
-    """Create the folder, or accept one that is empty or contains the checkpoint of an interrupted run.
+    """Create the output folder, or accept one that is empty or contains the checkpoint of an interrupted run.
 
     `base`: folder of the base model. Errors: `out` is a file, is not writable, is the base, or has other content.
     """
@@ -391,7 +391,7 @@ def prepare_output_folder(out: Path, base: Path | None = None) -> Path:
 
 
 def select_device(name: str) -> str:
-    """Resolve `auto` (`EXEGESIS_DEVICE`, else the best device) or a device name. Errors: it is not available."""
+    """Resolve `auto` (`EXEGESIS_DEVICE`, else the best device) or a device name. Errors: it is unavailable."""
     available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto" and os.environ.get("EXEGESIS_DEVICE"):
         return str(runtime.device())
@@ -403,7 +403,7 @@ def select_device(name: str) -> str:
 
 
 def device_name(device: torch.device) -> str:
-    """Description of the device for the card."""
+    """Return a description of the device for the card."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

@@ -29,7 +29,7 @@ SCORE = ("score",)
 REPEATED = re.compile(r"(.+?)(?:\*([1-9]\d{0,2}))?")
 """A data set and how often an epoch repeats it: `sentences*4`."""
 PART_WORDS = 3
-"""Words of the runs by which a text is looked up: single words of a grammar are in every tenth text."""
+"""Length in words of the index keys for finding a text: a single word of a grammar is in every tenth text."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def read_text_corpus(dataset: str, columns: str = "") -> TextCorpus:
 def load_further_texts(names: str, corpus: TextCorpus, add: str = "") -> dict[str, tuple[LabeledExample, ...]]:
     """Load further data sets with the same labels for the final evaluation.
 
-    Errors: what would be measured is trained on, as the data set or one of those in `add`.
+    Errors: a set that is trained on (the data set itself or one in `add`), has other labels or has none.
     """
     trained = (corpus.name, *(name for name, _ in _parse_added(add)))
     sets: dict[str, tuple[LabeledExample, ...]] = {}
@@ -85,9 +85,9 @@ def load_further_texts(names: str, corpus: TextCorpus, add: str = "") -> dict[st
 
 
 def load_added_texts(names: str, corpus: TextCorpus, held_out: Sequence[LabeledExample]) -> tuple[AddedTexts, ...]:
-    """Load the training splits of further data sets with the same labels: `sentences*4,reviews-written`.
+    """Load the training splits of further data sets with the same labels, such as `sentences*4,reviews-written`.
 
-    Examples whose text is part of a held-out one are dropped. `held_out`: all texts that a score is computed on.
+    Examples whose text is part of a held-out text are dropped. `held_out`: all examples that a score is computed on.
     """
     added: list[AddedTexts] = []
     for name, repeats in _parse_added(names):
@@ -117,7 +117,7 @@ def _parse_added(names: str) -> list[tuple[str, int]]:
 
 
 def _is_same_set(first: str, second: str) -> bool:
-    """Whether two names are of the same examples: of one data set, or of the same slice of it."""
+    """Whether two names denote the same examples: the same data set, or the same slice of it."""
     (one, rows), (other, others) = split_slice(first), split_slice(second)
     same_rows = (rows and rows.rows) == (others and others.rows)
     return same_rows and Path(one).resolve() == Path(other).resolve()
@@ -138,7 +138,7 @@ def load_train_split(dataset: str, mapping: dict[str, str] | None = None) -> Dat
 
 
 def text_source(dataset: str) -> dict[str, str]:
-    """Title, source and license of a data set for the card; for a file its name only, not its path."""
+    """Return title, source and license of a data set for the card; for a file, its name without the path."""
     if known := registered_name(dataset):
         card = dataset_card(known)
         return {"name": card.title, "source": card.source, "licence": card.licence}
@@ -147,7 +147,7 @@ def text_source(dataset: str) -> dict[str, str]:
 
 
 def text_sources(datasets: Iterable[str]) -> dict[str, str]:
-    """Titles, sources and licenses of several data sets, joined, as `text_source` has them of one."""
+    """Return the joined titles, sources and licenses of several data sets, as in `text_source`."""
     sources = [text_source(name) for name in datasets]
     return {key: "; ".join(dict.fromkeys(s[key].rstrip(".") for s in sources)) for key in sources[0]}
 
@@ -165,7 +165,7 @@ def _load_other_splits(
             continue
         if other.task != train.task:
             raise ExegesisError(f"dataset: {dataset} is {train.task} in train but {other.task} in {split}.")
-        if isinstance(other.examples, GeneratedExamples):  # as many as are asked for are for training
+        if isinstance(other.examples, GeneratedExamples):  # the requested size is for training
             other = dataclasses.replace(other, examples=other.examples[: SPLIT_SIZES[split]])
         if rows := _labelled(other):
             splits[other.split] = rows
@@ -195,13 +195,13 @@ def split_held_out(
 
 
 def drop_contained_rows(rows: Sequence[LabeledExample], held_out: Sequence[LabeledExample]) -> list[LabeledExample]:
-    """The examples whose text is not part of a held-out one, by whole words, ignoring case."""
+    """Return the examples whose text is not part of a held-out text, by whole words, ignoring case."""
     index = ContainmentIndex(map(_normalize, held_out))
     return [row for row in rows if not index.contains(_normalize(row))]
 
 
 def sample_rows(rows: Sequence[LabeledExample], count: int, seed: int) -> list[LabeledExample]:
-    """Draw `count` rows by `seed`; returns all rows in order if there are no more, or if `count` is 0."""
+    """Draw `count` rows by `seed`; return all rows in order if there are no more, or if `count` is 0."""
     if not count or count >= len(rows):
         return list(rows)
     order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))
@@ -228,12 +228,12 @@ class ContainmentIndex:
 
 
 def _runs(words: Sequence[str], length: int) -> set[tuple[str, ...]]:
-    """All runs of so many consecutive words."""
+    """Return all runs of `length` consecutive words."""
     return {tuple(words[at : at + length]) for at in range(len(words) - length + 1)}
 
 
 def _longest_whole(texts: list[str]) -> list[int]:
-    """Indices of texts inside no longer text, the first of equal ones; of these the half with most words."""
+    """Return the indices of texts that no longer text contains: the half with most words; of equal texts, the first."""
     index = ContainmentIndex(texts)
     first = {text: i for i, text in reversed(list(enumerate(texts)))}
     whole = [i for text, i in first.items() if not index.contains(text, strictly=True)]
@@ -242,7 +242,7 @@ def _longest_whole(texts: list[str]) -> list[int]:
 
 
 def _normalize(example: LabeledExample) -> str:
-    # Blanks at both ends make `in` respect word boundaries; the tab separates the texts of a pair.
+    # Spaces at both ends make `in` respect word boundaries; the tab separates the texts of a pair.
     parts = [example.text] if example.text_pair is None else [example.text, example.text_pair]
     joined = " \t ".join(" ".join(part.lower().split()) for part in parts)
     return f" {joined} "
@@ -250,7 +250,7 @@ def _normalize(example: LabeledExample) -> str:
 
 @dataclass(frozen=True)
 class TokenizedTexts:
-    """Tokenized examples: the inputs of each as lists of ids, and its label. `pad`: fill value of each input."""
+    """Tokenized examples: inputs as lists of ids, and labels. `pad`: padding value of each input."""
 
     inputs: list[dict[str, list[int]]]
     labels: list[float]
@@ -265,7 +265,7 @@ class TokenizedTexts:
         return [len(row["input_ids"]) for row in self.inputs]
 
     def batch(self, indices: Sequence[int], device: torch.device) -> dict[str, torch.Tensor]:
-        """Right-padded inputs (batch, longest) as int64 on `device`."""
+        """Return right-padded inputs (batch, longest) as int64 on `device`."""
         rows = [self.inputs[i] for i in indices]
         return {name: pad_rows([row[name] for row in rows], self.pad[name]).to(device) for name in rows[0]}
 
@@ -279,7 +279,7 @@ def pad_rows(rows: Sequence[Sequence[int]], fill: int) -> torch.Tensor:
 def tokenize_examples(
     examples: Sequence[LabeledExample], tokenizer: Any, max_length: int, adapter: TextAdapter
 ) -> TokenizedTexts:
-    """Tokenize texts and pairs as for explanations (an empty second text is ignored), truncated to `max_length`."""
+    """Tokenize texts and pairs as in explanations (an empty second text is ignored), truncated to `max_length`."""
     names = ["input_ids", "attention_mask", *(["token_type_ids"] if adapter.token_types else [])]
     rows: dict[int, dict[str, list[int]]] = {}
     for paired in (False, True):

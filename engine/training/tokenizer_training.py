@@ -1,7 +1,7 @@
 """Tokenizers of new models: WordPiece for BERT, byte BPE for RoBERTa, GPT-2 and Llama, Unigram for T5.
 
-Byte-pair merging breaks ties by the letters themselves, so that every process creates the same pieces; the library's
-trainers of WordPiece and Unigram do not.
+Byte-pair merging breaks ties by the letters themselves, so that it is reproducible across processes; the library's
+trainers of WordPiece and Unigram are not.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ROBERTA_ROLES = {
 
 def train_tokenizer(family: str, texts: Sequence[str], size: int, length: int) -> Any:
     """Train a tokenizer of at most `size` pieces for inputs of `length` tokens. The marks are single tokens."""
-    # Enough marks to become pieces, both at the start of a text and after a space.
+    # Repeat the marks often enough to become pieces, both at the start of a text and after a space.
     repeats = 20 + len(texts) // 20
     with_marks = [*texts, *(f"{mark} {mark}" for mark in MARKS for _ in range(repeats))]
     tokenizer = _TRAINERS[family](with_marks, size, length)
@@ -76,7 +76,7 @@ def _train_gpt2(texts: list[str], size: int, length: int) -> Any:
 
 
 def _train_llama(texts: list[str], size: int, length: int) -> Any:
-    # As in Llama's own, a text begins with a space, so that its first word is the same token as anywhere else.
+    # As in Llama's own tokenizer, a text starts with a space, so that its first word is the same token as elsewhere.
     tokenizer = _train_byte_bpe(texts, size, ["<s>", "</s>", "<pad>"], first_space=True)
     start = _template(tokenizer, "<s> $A", "<s> $A $B", ["<s>"])
     tokenizer.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=False), start])
@@ -132,7 +132,7 @@ _TRAINERS: dict[str, Callable[[list[str], int, int], Any]] = {
 
 
 def _merge_pieces(texts: Iterable[str], normalizer: Any, splitter: Any, size: int) -> list[str]:
-    """Train byte-pair merges: at most `size` pieces, first the letters, then merges, the most frequent first.
+    """Train byte-pair merges and return at most `size` pieces: letters, then merges in order of frequency.
 
     `splitter` puts `WORD_START` before each word.
     """
@@ -147,8 +147,8 @@ def _merge_pieces(texts: Iterable[str], normalizer: Any, splitter: Any, size: in
 def _train_unigram(texts: list[str], normalizer: Any, splitter: Any, size: int, special: list[str]) -> models.Unigram:
     """Train a Unigram language model over pieces (Kudo, 2018) by hard expectation-maximization.
 
-    It has the `special` tokens (one is `<unk>`), then pieces with log-probabilities, the most likely first. The
-    library's trainer sums floats in the order of a hash map; this one counts, so its result is reproducible.
+    The model has the `special` tokens (including `<unk>`), then pieces with log-probabilities, most likely first. The
+    library's trainer sums floats in the order of a hash map; this one counts integers, so its result is reproducible.
     """
     words: Counter[str] = Counter()
     for text in texts:
@@ -175,6 +175,6 @@ def _unigram(scores: Mapping[str, float], special: list[str]) -> models.Unigram:
 
 
 def _log_probabilities(counts: Mapping[str, int]) -> dict[str, float]:
-    """Log-probabilities in nats, with add-one smoothing, rounded to six decimals."""
+    """Return log-probabilities in nats, with add-one smoothing, rounded to six decimals."""
     total = sum(counts.values()) + len(counts)
     return {piece: round(math.log((count + 1) / total), 6) for piece, count in counts.items()}
