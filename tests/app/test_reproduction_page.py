@@ -167,7 +167,7 @@ def test_it_opens_with_the_report_that_comes_with_the_project() -> None:
     page = opened()
     text = readable_html(page)
     assert f"This report comes with the project. {found.provenance}" in text
-    assert "Other trainings: 49 claims were also judged on 2 other trainings" in text
+    assert "Other trainings: 55 claims were also judged on 2 other trainings" in text
     examination = topic_examination(TOPICS["faithfulness"], found.report.digest)
     assert examination is not None
     opposed = [one for one in found.report.outcomes if examination.is_opposed(one)]
