@@ -1,4 +1,4 @@
-"""The disk cache: canonical keys, a safe codec, a bounded store, one computation for many askers."""
+"""The disk cache: canonical keys, a safe codec, a bounded store, and one computation for concurrent requests."""
 
 from __future__ import annotations
 

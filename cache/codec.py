@@ -1,9 +1,9 @@
-"""Keys and entries as bytes.
+"""Encoding of cache keys and entries as bytes.
 
-A key is the SHA-256 of a canonical JSON of plain values. An entry is safetensors for the arrays, JSON for the rest, and
-a checksum over all of it. Reading an entry never runs code that the entry carries. The checksum finds accidents (a
-flipped byte, a cut file, an entry under another's key); whoever can write to the folder can forge it, and gains a wrong
-number only.
+A key is the SHA-256 of the canonical JSON of plain values. An entry holds arrays as safetensors, other values as JSON,
+and a checksum of both. Decoding never executes code from an entry. The checksum detects accidents: a flipped byte, a
+truncated file, an entry stored under the wrong key. It does not prevent forgery: anyone who can write to the folder
+can change results, but cannot run code.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ Arrays = dict[str, np.ndarray]
 
 
 def canonical(value: object) -> bytes:
-    """UTF-8 JSON that is the same bytes for the same value, whatever the order of the keys.
+    """Encode a value as canonical JSON in UTF-8: the bytes do not depend on the order of keys.
 
-    Plain values only: None, bool, int, float, str, lists or tuples (written alike), mappings with text keys.
-    1, 1.0 and True differ; a float is written with the shortest digits that give it back exactly; text is
-    not normalized, so that two spellings of the same letter stay two values.
+    Plain values only: None, bool, int, float, str, lists and tuples (encoded alike), and mappings with string keys.
+    1, 1.0 and True are encoded differently. A float is written with the shortest digits that restore it exactly.
+    Strings are not normalized, so two Unicode spellings of the same letter are different values.
     """
     text = json.dumps(plain(value), sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode("utf-8", "surrogatepass")
 
 
 def key_for(parts: Mapping[str, object]) -> str:
-    """64 hexadecimal digits that name a result by all that it depends on."""
+    """Return the key of a result, 64 hexadecimal digits, from all values that it depends on."""
     return hashlib.sha256(canonical(parts)).hexdigest()
 
 
 def plain(value: object, where: str = "value") -> Any:
-    """Return the value in dicts and lists only. TypeError or ValueError names the place that is not plain."""
+    """Convert mappings to dicts and tuples to lists. Errors: TypeError or ValueError, naming the invalid part."""
     kind = type(value)
     if value is None or kind in (bool, int, str):
         return value
@@ -69,13 +69,13 @@ def _text(name: object, where: str) -> str:
 
 
 class CorruptEntry(Exception):
-    """The bytes are not what was written under this key."""
+    """Raised if bytes are not those that were stored under their key."""
 
 
 def encode(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray], key: str = "") -> bytes:
-    """The entry as bytes, sealed together with the `key` it belongs to.
+    """Encode an entry, with a checksum that includes its `key`.
 
-    Meta is plain JSON (tuples come back as lists); arrays are bool, integer or real float, of any shape.
+    `meta` is plain JSON (tuples are decoded as lists); `arrays` are bool, integer or real float, of any shape.
     """
     text = json.dumps(plain(meta, "meta"), allow_nan=False, separators=(",", ":"))
     payload = safetensors.numpy.save({n: _storable(n, a) for n, a in arrays.items()}, metadata={"meta": text})
@@ -83,7 +83,7 @@ def encode(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray], key: str =
 
 
 def decode(body: object, key: str = "") -> tuple[Meta, Arrays]:
-    """Return the arguments of `encode`. Raises CorruptEntry, and nothing else, for any other bytes."""
+    """Decode an entry to (meta, read-only arrays). Errors: CorruptEntry, and nothing else, for any invalid bytes."""
     body = verify(body, key)
     try:
         payload = body[_BODY:]
@@ -100,7 +100,7 @@ def decode(body: object, key: str = "") -> tuple[Meta, Arrays]:
 
 
 def verify(body: object, key: str = "") -> bytes:
-    """The body itself. Raises CorruptEntry unless it is what was sealed under `key`."""
+    """Return the bytes of an entry if their checksum is valid under `key`. Errors: CorruptEntry otherwise."""
     if not isinstance(body, bytes) or len(body) < _BODY or body[: len(MAGIC)] != MAGIC:
         raise CorruptEntry("not an entry of this cache")
     if body[len(MAGIC) : _BODY] != _seal(body[_BODY:], key):

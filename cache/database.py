@@ -1,6 +1,6 @@
-"""One SQLite file, opened safely by many threads and processes, replaced when it is broken beyond use.
+"""A SQLite file that many threads and processes open safely, and that is replaced if it is damaged.
 
-Below are the statements on its rows, run on a connection of the caller.
+The functions at the end run statements on its rows, on a connection of the caller.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FILE = f"results.v{SCHEMA}.db"
 BUSY_SECONDS = 10.0
 PAGE_BYTES = 8192
 ROW_BYTES = 200
-"""Bytes of an entry besides its body: its row and its place in two indexes."""
+"""Size of an entry without its body, in bytes: its row and its records in two indexes."""
 
 _TABLES = """
 CREATE TABLE entries(
@@ -64,52 +64,52 @@ _RECOUNT = (
 _BROKEN = {
     sqlite3.SQLITE_CORRUPT,
     sqlite3.SQLITE_NOTADB,
-    sqlite3.SQLITE_ERROR,  # a table is not as we made it
+    sqlite3.SQLITE_ERROR,  # a table does not have the expected schema
     sqlite3.SQLITE_MISMATCH,
     sqlite3.SQLITE_CONSTRAINT,
 }
 
 
 FAULTS = (sqlite3.Error, UnicodeDecodeError)
-"""Errors of SQLite; the second where its message quotes damaged text."""
+"""Errors of SQLite; the second occurs if an error message quotes damaged text."""
 
 
 def is_damage(error: BaseException | None, path: Path) -> bool:
-    """Whether the file at `path` is at fault, so that only a new one helps."""
+    """Whether an error means that the file at `path` is damaged and must be replaced."""
     if isinstance(error, UnicodeDecodeError):
         return True
     code = getattr(error, "sqlite_errorcode", None)
-    if code is None:  # Python's own: our verdict on the schema, or a text of the schema that is no UTF-8
+    if code is None:  # raised by Python: an unexpected schema, or a schema that is not UTF-8
         return type(error) in (sqlite3.DatabaseError, sqlite3.OperationalError)
-    if code & 0xFF == sqlite3.SQLITE_READONLY:  # what a damaged header claims of a file that is not
+    if code & 0xFF == sqlite3.SQLITE_READONLY:  # a damaged header can claim this of a writable file
         return os.access(path.parent, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
     return (code & 0xFF) in _BROKEN
 
 
 class Link(sqlite3.Connection):
-    """A connection that knows which file it has open, so that a replaced file is noticed."""
+    """A connection with the inode of its file, to detect that the file was replaced."""
 
     inode = -2
     hindrance: Exception | None = None
-    """Why this connection can only read."""
+    """The error that makes this connection read-only."""
 
 
 class Database:
-    """Lends connections: one a thread at a time, never carried over a fork."""
+    """A pool of connections. Each is used by one thread at a time, and never after a fork."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.path = folder / FILE
         self.damage = ""
-        """Why the file was replaced by an empty one, if it was."""
+        """The reason why the file was replaced by an empty one, or an empty string."""
         self._pid = os.getpid()
         self._idle: list[Link] = []
 
     @contextlib.contextmanager
     def lend(self) -> Iterator[Link]:
-        """A connection for the length of a `with`; one that saw an error is closed, not kept.
+        """Lend a connection for the duration of a `with` block. After an error it is closed, not reused.
 
-        An error that is the file's own fault replaces the file before it is passed on.
+        If the error means that the file is damaged, the file is replaced before the error is raised again.
         """
         link = self._take()
         try:
@@ -122,7 +122,7 @@ class Database:
         (self._idle if self._pid == os.getpid() else _inherited).append(link)
 
     def replace(self, inode: int, reason: str) -> None:
-        """Drops the file with this inode and its log, unless another process has done so already."""
+        """Delete the file with this inode and its log, unless another process has already done so."""
         with self._opening():
             if self._inode() != inode:
                 return
@@ -130,11 +130,11 @@ class Database:
         self.damage = reason
 
     def is_broken(self, error: Exception) -> bool:
-        """Whether the file itself is at fault, so that only a new one helps."""
+        """Whether an error means that the file is damaged and must be replaced."""
         return is_damage(error, self.path)
 
     def close(self) -> None:
-        """Closes the idle connections. The next loan opens anew."""
+        """Close the idle connections. The next `lend` opens a new one."""
         while self._idle and self._pid == os.getpid():
             with contextlib.suppress(IndexError, sqlite3.Error):
                 self._idle.pop().close()
@@ -207,9 +207,10 @@ class Database:
         link.execute("SELECT entries, bytes FROM totals").fetchone()
 
     def _open_to_read(self, hindrance: Exception) -> Link:
-        """For a folder that may only be read. A file without a log stands still: SQLite may skip its locks.
+        """Open a read-only connection, for a folder that cannot be written.
 
-        The inode stays unknown, so that the connection serves once and a mended folder is noticed.
+        A file without a write-ahead log does not change, so SQLite may skip its locks. The inode is not set, so the
+        connection is used once, and a folder that has become writable is noticed.
         """
         log = self.path.with_name(f"{FILE}-wal")
         still = not log.exists() or log.stat().st_size == 0
@@ -226,12 +227,12 @@ class Database:
         link = sqlite3.connect(
             uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, factory=Link
         )
-        link.text_factory = bytes  # tampered text is then judged by its checksum, like everything else
+        link.text_factory = bytes  # tampered text is then detected by the checksum, like all other damage
         return link
 
     @contextlib.contextmanager
     def _opening(self) -> Iterator[None]:
-        """Nobody opens the file while somebody replaces it."""
+        """Hold the lock under which the file is opened or replaced."""
         handle = os.open(self.folder / "opening.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
@@ -245,13 +246,13 @@ class Database:
 
 
 def _schema(link: sqlite3.Connection) -> list[bytes | None]:
-    """The statements by the names of what they made; none of an index that a table brings with it."""
+    """Return the SQL statements of the schema, ordered by name; None for the automatic index of a table."""
     return [sql for (sql,) in link.execute("SELECT CAST(sql AS BLOB) FROM sqlite_schema ORDER BY name")]
 
 
 @functools.cache
 def _schema_made() -> list[bytes | None]:
-    """The schema of intact tables."""
+    """Return the expected schema."""
     with contextlib.closing(sqlite3.connect(":memory:")) as link:
         link.executescript(_TABLES)
         return _schema(link)
@@ -261,7 +262,7 @@ _inherited: list[Link] = []
 
 
 def writing(link: Link, action: Callable[[Link], T]) -> T:
-    """The action in one transaction: all of it or nothing."""
+    """Run an action in one transaction, which is rolled back if it fails."""
     link.execute("BEGIN IMMEDIATE")
     try:
         result = action(link)
@@ -274,30 +275,30 @@ def writing(link: Link, action: Callable[[Link], T]) -> T:
 
 
 def charge(size: int) -> int:
-    """Disk space of a body of `size` bytes, with the unused rest of the page that it shares."""
+    """Return the disk space of an entry with a body of `size` bytes, including its share of unused page space."""
     per_page = (PAGE_BYTES - 40) // (size + 12)
     return ROW_BYTES + (PAGE_BYTES // per_page if per_page else -(-size // PAGE_BYTES) * PAGE_BYTES)
 
 
 def find(link: Link, key: str) -> tuple[int, object] | None:
-    """Row id and body, which may be anything: somebody may have tampered with the row."""
+    """Return (row id, body) of a key, or None. The body may have any type, as the row may have been tampered with."""
     return link.execute(_FIND, (key,)).fetchone()
 
 
 def enter(link: Link, key: str, body: bytes, size: int) -> None:
-    """Adds or replaces an entry as the one used last, even if the clock was set back."""
+    """Insert or replace an entry as the most recently used one, even if the clock was set back."""
     identity = link.execute(_ENTER, (key, size, time.time_ns())).fetchall()[0][0]
     link.execute("INSERT OR REPLACE INTO bodies(id, body) VALUES (?, ?)", (identity, body))
 
 
 def touch(link: Link, uses: Mapping[int, int]) -> None:
-    """Writes down when entries (by row id) were used, in nanoseconds; one statement, which frees the GIL."""
+    """Record when entries were used, in nanoseconds by row id. A single statement, which releases the GIL."""
     if uses:
         link.execute(_TOUCH, (json.dumps(list(uses.items())),))
 
 
 def evict(link: Link, limit: int) -> int:
-    """Drops the least recently used entries until at most `limit` bytes are left; returns how many."""
+    """Delete the least recently used entries until at most `limit` bytes are left; returns the number deleted."""
     total, count = totals(link)[1], 0
     while total > limit:
         oldest = link.execute("SELECT id, size FROM entries ORDER BY used, id LIMIT 256").fetchall()
@@ -319,7 +320,7 @@ def delete(link: Link, identities: list[int]) -> None:
 
 
 def totals(link: Link) -> tuple[int, int]:
-    """Return the number of entries and of their bytes."""
+    """Return (number of entries, their size in bytes); recounts them if the stored totals are damaged."""
     row = link.execute("SELECT entries, bytes FROM totals").fetchone()
     if row is None or not all(isinstance(number, int) for number in row):
         recount(link)
@@ -328,13 +329,13 @@ def totals(link: Link) -> tuple[int, int]:
 
 
 def recount(link: Link) -> None:
-    """Sets the totals right and drops bodies that belong to no entry."""
+    """Recompute the totals and delete bodies without an entry."""
     for statement in _RECOUNT:
         link.execute(statement)
 
 
 def inspect(link: Link) -> Iterator[tuple[int, list[int]]]:
-    """Reads all entries in groups; yields (how many were read, the ids of the corrupt ones)."""
+    """Check all entries in groups; yields (number of entries checked, row ids of the corrupt ones)."""
     last = -(2**63)
     while group := link.execute("SELECT id, key FROM entries WHERE id > ? ORDER BY id LIMIT 500", (last,)).fetchall():
         last = group[-1][0]

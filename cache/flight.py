@@ -1,4 +1,4 @@
-"""Single flight: a result that many request at once is computed once."""
+"""Single flight: concurrent requests for the same result share one computation."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def single_flight(
     alone: tuple[type[BaseException], ...] = (),
     check: Callable[[], None] | None = None,
 ) -> tuple[Meta, Arrays, bool]:
-    """(meta, arrays, hit): from the store, from somebody who is computing it now, or from `compute`.
+    """Return (meta, arrays, hit) from the store, from a computation in progress, or from `compute`.
 
-    hit is False only for the caller that computed. An exception of `compute` is raised in all waiting threads of this
-    process, except those in `alone` (such as a cancellation), which concern one caller: then the next one computes.
-    `check` is called while waiting and may raise to give up. A miss returns the same as a later hit.
+    `hit` is False only for the caller that computed. An exception of `compute` is raised in all waiting threads of this
+    process, except the types in `alone` (such as a cancellation): they concern one caller, and the next one computes.
+    `check` is called while waiting and may raise to give up. A miss returns the same values as a later hit.
     """
     while True:
         entry = store.get(key)
@@ -98,9 +98,9 @@ def _await(call: _Call, check: Callable[[], None] | None) -> None:
 
 @contextlib.contextmanager
 def _locked(path: Path, check: Callable[[], None] | None) -> Iterator[None]:
-    """Hold the lock of a key among processes. The system frees it if the process dies.
+    """Hold the lock of a key across processes. The system releases it if the process dies.
 
-    Where no lock file can be made (a read-only or full folder), only the threads of this process are kept apart.
+    If no lock file can be created (a read-only or full folder), only the threads of this process exclude each other.
     """
     handle = None
     while handle is None:
@@ -129,7 +129,7 @@ def _try_lock(path: Path) -> int | None:
         if os.fstat(handle).st_ino == path.stat().st_ino:
             return handle
     except (BlockingIOError, FileNotFoundError):
-        pass  # held by another, or unlinked by its last holder in between: try again
+        pass  # held by another process, or just deleted by its last holder: try again
     except BaseException:
         os.close(handle)
         raise
@@ -138,7 +138,7 @@ def _try_lock(path: Path) -> int | None:
 
 
 def _forget_flights() -> None:
-    """In a forked child: its parent's computations are not its own."""
+    """Forget all computations in a forked child: they run in its parent."""
     global _lock
     _lock = threading.Lock()
     _calls.clear()

@@ -1,9 +1,9 @@
-"""The result store: a bounded map from key to (meta, arrays) that never raises and never gives wrong data.
+"""The result store: a bounded map from key to (meta, arrays). Faults of the disk never raise or give wrong data.
 
-Plain sqlite3 in WAL mode with the sealed entries inline, because there a reader waits for nobody (one indexed
-look-up in one open file, while a second process writes) and size, order of use and entry change in one
-transaction. diskcache, the alternative, writes to the access order on each read, unpickles what it finds
-unless all four of its Disk methods are overridden, and scatters larger values over files of their own.
+It uses sqlite3 in WAL mode, with the entries stored inline. Readers never wait (a read is one indexed lookup in an
+open file, even while another process writes), and size, access order and entry change in one transaction. The
+alternative, diskcache, writes the access order on each read, unpickles stored values unless all four methods of its
+Disk are overridden, and stores larger values in separate files.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Stats:
-    """`bytes` counts the entries, which the bound limits; `file_bytes` is the file with its free pages."""
+    """Statistics of a store. `bytes`: size of the entries, at most `max_bytes`. `file_bytes`: including free pages."""
 
     folder: str
     entries: int
@@ -52,7 +52,7 @@ class Stats:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """`dropped` entries were corrupt and are gone; `replaced` says that the whole file was beyond use."""
+    """Result of `Store.check`: corrupt entries that were dropped, and whether a damaged file was replaced."""
 
     checked: int
     dropped: int
@@ -65,10 +65,10 @@ class CheckReport:
 
 
 class Store:
-    """Shared by all threads of a process; each process makes its own on the same folder.
+    """A store shared by all threads of a process; each process opens its own on the same folder.
 
-    The order of use is exact within a process; other processes learn of a hit after about two seconds, and
-    of no more than a thousand different ones each time.
+    The access order is exact within a process. Other processes learn of hits after about two seconds, and of at most
+    a thousand different entries at a time.
     """
 
     def __init__(self, folder: Path, max_bytes: int) -> None:
@@ -82,13 +82,13 @@ class Store:
 
     @property
     def status(self) -> str:
-        """Empty while all is well, else one sentence for people: what is wrong and what to do."""
+        """Message for users with the problem and what to do about it; empty if there is none."""
         damage = self._database.damage
         news = f"The cache in {self.folder} was damaged ({damage}). A new cache was started." if damage else ""
         return self._trouble or news
 
     def get(self, key: str) -> tuple[Meta, Arrays] | None:
-        """Return the entry of `key`, or None. A corrupt entry is dropped and counts as a miss."""
+        """Return the entry of `key`, or None. A corrupt entry is deleted and counts as a miss."""
         row = self._try(database.find, _valid(key))
         if row is not None:
             try:
@@ -104,7 +104,7 @@ class Store:
         return None
 
     def contains(self, key: str) -> bool:
-        """Whether `get` would find the entry. Its checksum is verified; it does not count as a use."""
+        """Whether `get` would return an entry. Its checksum is verified; the call does not count as a use."""
         row = self._try(database.find, _valid(key))
         if row is None:
             return False
@@ -116,14 +116,14 @@ class Store:
         return True
 
     def put(self, key: str, meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bool:
-        """Store the entry; the least recently used ones make room. False if it could not be stored (see `status`).
+        """Store an entry, evicting the least recently used ones. Returns False if it was not stored (see `status`).
 
-        Values that are not plain raise TypeError or ValueError: that is an error of the caller.
+        Errors: TypeError or ValueError for values that are not plain, which is an error of the caller.
         """
         return self.put_body(_valid(key), codec.encode(meta, arrays, key))
 
     def put_body(self, key: str, body: bytes) -> bool:
-        """Store what `codec.encode` has sealed under this key."""
+        """Store bytes that `codec.encode` returned for this key. Returns False if they were not stored."""
         size = database.charge(len(body))
         if size > min(self.max_bytes, _LARGEST):
             self._trouble = f"A result of {size:,} bytes was not cached: the limit is {self.max_bytes:,} bytes."
@@ -134,23 +134,23 @@ class Store:
         return stored
 
     def stats(self) -> Stats:
-        """Counts of the folder, and the hits and misses of this process."""
+        """Return the sizes of the store, and the hits and misses of this process."""
         entries, total = self._try(database.totals) or (0, 0)
         file_bytes = self._try(_file_bytes) or 0
         counts = (entries, total, self.max_bytes, file_bytes, self._hits, self._misses)
         return Stats(str(self.folder), *counts, self.status)
 
     def check(self) -> CheckReport:
-        """Reads every entry, drops the corrupt ones, sets the totals right; replaces a file beyond use."""
+        """Check every entry, delete the corrupt ones and recompute the totals; a damaged file is replaced."""
         self._database.damage = ""
         checked, dropped = self._try(self._inspect) or (0, 0)
         self._write(database.recount)
         return CheckReport(checked, dropped, bool(self._database.damage), self.status)
 
     def prune(self, max_bytes: int | None = None) -> int:
-        """Drops the least recently used entries until `max_bytes` (default: the bound) fit; returns how many.
+        """Delete the least recently used entries until at most `max_bytes` are left; returns the number deleted.
 
-        Unlike the bound that `put` keeps, this gives the space back to the disk.
+        The default is the limit of the store. Unlike eviction in `put`, this returns the space to the disk.
         """
         limit = self.max_bytes if max_bytes is None else max_bytes
         self._write_uses()
@@ -159,11 +159,11 @@ class Store:
         return count or 0
 
     def clear(self) -> int:
-        """Drops everything; returns how many entries there were."""
+        """Delete all entries and return their number."""
         return self.prune(-1)
 
     def close(self) -> None:
-        """Writes down what was used and closes the file. The store can be used again afterwards."""
+        """Save the access order and close the file. The store can be used again afterwards."""
         self._write_uses()
         self._database.close()
 
@@ -198,9 +198,9 @@ class Store:
         return self._try(database.writing, lambda link: action(link, *arguments))
 
     def _try(self, action: Callable[..., T], *arguments: Any) -> T | None:
-        """The action on a connection; None, and a status, when the disk or the file fails.
+        """Run an action on a connection. If the disk or the file fails, return None and set the status.
 
-        A file beyond use has been replaced by the time that its error arrives here: then once more.
+        A damaged file has been replaced by the time its error arrives here, so the action is tried once more.
         """
         for last in (False, True):
             link = None
@@ -221,7 +221,7 @@ class Store:
 
 
 class _Uses:
-    """Which rows were hit and when, kept until they can be written down without a read waiting for it."""
+    """Times of hits by row id, collected so that no read has to wait for a write."""
 
     def __init__(self) -> None:
         self._pid = os.getpid()
@@ -229,7 +229,7 @@ class _Uses:
         self._taken = time.monotonic()
 
     def note(self, identity: int) -> bool:
-        """Remembers a hit; True when it is time to write all of them down."""
+        """Record a hit. Returns True when it is time to write all hits to disk."""
         if self._pid != os.getpid():
             self._pid, self._when = os.getpid(), {}
         if len(self._when) < _MANY_USES:
@@ -247,7 +247,7 @@ class _Uses:
 
 
 def _leave(opened: Database, uses: _Uses) -> None:
-    """Close a store that was not closed, when it is collected or the process exits."""
+    """Save the hits and close a store that was not closed, when it is collected or the process exits."""
     taken = uses.take()
     if taken:
         with contextlib.suppress(OSError, *FAULTS), opened.lend() as link:
@@ -257,7 +257,7 @@ def _leave(opened: Database, uses: _Uses) -> None:
 
 
 def describe_fault(folder: Path, error: Exception) -> str:
-    """One sentence for a person: what is wrong with the cache and what to do about it."""
+    """Describe an error of the cache for users, and what to do about it."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_FULL or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT):
         return f"The disk of the cache {folder} is full, so new results are not cached. Free space or move the cache."

@@ -1,6 +1,6 @@
-"""The experiment `corpus` carried out: which words or patches matter over a data set, by class and slice.
+"""The steps of the experiment `corpus`: test which words or patches matter over a data set, by class and slice.
 
-`engine.corpus.statistics` says what is tested. Over words, Benjamini and Hochberg's procedure controls the false
+`engine.corpus.statistics` describes the test. Over words, Benjamini and Hochberg's procedure controls the false
 discovery rate, as in Burns et al. (2020), Interpreting black box models via hypothesis testing.
 """
 
@@ -36,18 +36,19 @@ COLUMNS = {
     "model": str, "dataset": str, "slice": str, "method": str, "word": str, "examples": int, "occurrences": int,
     "metric": str, "value": float, "low": float, "high": float, "p_value": float, "adjusted_p_value": float,
 }  # fmt: skip
-"""Columns of the rows. `value`: the mean score of the word, with the ends of its 95% interval."""
+"""Columns of the rows. `value`: mean score of the word. `low`, `high`: its 95% interval."""
 Result = ExperimentResult
 ALL, CORRECT, WRONG = "all examples", "correct", "wrong"
 
 
 @dataclass(frozen=True, eq=False)
 class CorpusWords:
-    """The words of a data set that are in enough examples, by slices of the examples. NaN: in too few of a slice.
+    """Statistics of the words that occur in enough examples, by slice. NaN: too few examples of a slice have the word.
 
-    `counts`, `occurrences`: examples with the word, and places. `means`: the mean score for the explained class, in the
-    unit of the method; `low`, `high`: its 95% interval. `sizes`: examples of each slice. `failed`: reasons by examples.
-    `cut`: examples with words that the model does not read, which are left out.
+    `counts`: number of examples with the word. `occurrences`: how often it occurs in them. `means`: mean score for the
+    explained class, in the unit of the method; `low`, `high`: its 95% interval. `sizes`: number of examples of each
+    slice. `failed`: errors by example. `cut`: number of examples with words that the model does not read; these words
+    are left out.
     """
 
     model: str
@@ -69,16 +70,19 @@ class CorpusWords:
     cut: int = 0
 
     def tested(self, slice: str) -> Bool[np.ndarray, "word"]:
-        """Whether each word is in enough examples of the slice."""
+        """Whether each word is in enough examples of the slice to be tested."""
         there: np.ndarray = np.isfinite(self.p_values[self.slices.index(slice), 0])
         return there
 
     def shortage(self, slice: str, rate: float) -> str:
-        """A sentence if there are too few permutations for one word alone to be significant; else nothing."""
+        """Return a warning if there are too few permutations for a single word to be significant, else ""."""
         return shortage(int(self.tested(slice).sum()), self.permutations, rate, drawn="permutations")
 
     def adjusted(self, slice: str, method: str) -> Float[np.ndarray, "word"]:
-        """The smallest false discovery rate in the slice at which each word is significant; NaN if not tested."""
+        """Return the adjusted p-values of a slice: the false discovery rate at which each word becomes significant.
+
+        NaN: the word is not tested.
+        """
         p_values = self.p_values[self.slices.index(slice), self.methods.index(method)]
         adjusted, tested = np.full(len(self.words), np.nan), self.tested(slice)
         adjusted[tested] = adjusted_p_values(p_values[tested])
@@ -104,16 +108,16 @@ def corpus(
 
 
 def check(plan: CorpusPlan) -> None:
-    """Nothing beyond the fields."""
+    """Check nothing: the fields of the plan need no further checks."""
 
 
 def sample(plan: CorpusPlan) -> Sample:
-    """The examples that the seed draws. Errors: those of reading the data set."""
+    """Draw the examples by the seed of the plan. Errors: those of reading the data set."""
     return draw_sample(plan.kind, plan.dataset, plan.split, plan.examples, plan.seed)
 
 
 def units(plan: CorpusPlan, sample: Sample) -> Units:
-    """A unit an example. A worker of a cluster takes as many as are held together."""
+    """Return one unit of work per example. A worker of a cluster takes `GROUP_SIZE` of them at a time."""
     return Units(_units(plan, sample))
 
 
@@ -138,7 +142,7 @@ def _key(plan: CorpusPlan, sample: Sample, index: int) -> str:
 
 
 def assemble(plan: CorpusPlan, sample: Sample, report: Report) -> CorpusWords:
-    """The result on one model: the scores of all examples from the cache or computed, and their statistics."""
+    """Compute the result on one model: the scores of all examples, cached or computed, and their statistics."""
     scored: dict[int, ExampleScores] = {}
     given: dict[int, SourceExample] = {}
     failed: dict[int, str] = {}
@@ -164,10 +168,11 @@ def assemble(plan: CorpusPlan, sample: Sample, report: Report) -> CorpusWords:
 def slices_of(
     source: ExampleSource, examples: Sequence[SourceExample], scored: Sequence[ExampleScores]
 ) -> dict[str, Bool[np.ndarray, "example"]]:
-    """The examples of each slice: all, by predicted class, by label, and by whether the prediction is right.
+    """Return the examples of each slice: all, by predicted class, by label, and by whether the prediction is correct.
 
-    Without classes, or with classes that do not match, only the slices that make sense. The classes of a set of prompts
-    are their answer and their other; classes that each prompt has of its own are no slices.
+    Slices that are undefined are left out, for example without classes or if the classes do not match those of the
+    model, and so are empty ones. The classes of a set of prompts are the answer and the other token; if each prompt has
+    classes of its own, there are no slices by class.
     """
     slices = {ALL: np.ones(len(scored), dtype=bool)}
     if not scored or scored[0].regression:
@@ -188,7 +193,7 @@ def slices_of(
 
 
 def rows(found: CorpusWords) -> Iterator[dict[str, Any]]:
-    """A row for each slice, method and word that was tested."""
+    """Yield a row for each slice, method and tested word."""
     for at, name in enumerate(found.slices):
         for place, method in enumerate(found.methods):
             adjusted = found.adjusted(name, method)
@@ -204,7 +209,7 @@ def rows(found: CorpusWords) -> Iterator[dict[str, Any]]:
 
 
 def to_json(result: ExperimentResult) -> dict[str, Any]:
-    """The plan, and for each model the slices with their sizes, the rows, and the examples that failed."""
+    """Convert a result to JSON: the plan, and for each model its slices with their sizes, rows and failed examples."""
     return {
         "plan": result.plan.as_plain(),
         "models": [

@@ -1,4 +1,4 @@
-"""The plan of the corpus view: the declaration of the experiment `corpus`."""
+"""Declaration of the experiment `corpus` and of its plan."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from engine.experiments.options import ExperimentPlan
 from engine.params import Plain, option
 
 USUAL_METHODS = ("attn_lrp", "gradient_x_input")
-"""One backward pass each: a whole data set takes minutes."""
+"""Default methods. Each takes one backward pass, so a whole data set takes minutes."""
 
 
 @dataclass(frozen=True)
 class CorpusPlan(ExperimentPlan):
-    """The plan. `least`: words in fewer examples are not tested."""
+    """The plan of a corpus experiment. `least`: words in fewer examples are not tested."""
 
     models: tuple[str, ...] = options.models()
     dataset: str = options.dataset()

@@ -1,4 +1,4 @@
-"""The scores of the words of a text, or of the patches of a picture: by removing each, and by attribution methods."""
+"""Scores of the words of a text or the patches of a picture, by removing each one and by attribution methods."""
 
 from __future__ import annotations
 
@@ -29,23 +29,25 @@ from engine.store import result_store
 if TYPE_CHECKING:
     from engine import substitution
     from engine.substitution import Word
-else:  # it loads torch, which cached results are opened without
+else:  # it imports torch, which cached results do not need
     substitution = LazyModule("engine.substitution")
 
 VERSION = 2
 PROMPT_VERSION = 2
-"""Of the scores of prompts, beside `VERSION`."""
+"""Version of the scores of prompts, in addition to `VERSION`."""
 REMOVAL = "removal"
-"""In place of a method: the fall of the probability of the explained class without the word or patch."""
+"""Used like a method id: the drop in the explained class's probability when the word or patch is removed."""
 OCCLUSION = "occlusion"
 
 
 @dataclass(frozen=True, eq=False)
 class ExampleScores:
-    """`words`: in lower case, or patches as "row 1, column 2". `scores`: for the explained class, in the unit of each
-    method; the first row is by removal. `predicted`, `target`: indices of the predicted and the explained class in
-    `labels`; they differ only where a prompt names its target. `unread`: number of words that the model does not read,
-    which are left out.
+    """Scores of the words or patches of an example.
+
+    `words`: words in lower case, or patches as "row 1, column 2". `scores`: scores for the explained class, in the unit
+    of each method; the first row is by removal. `predicted`, `target`: indices of the predicted and the explained class
+    in `labels`; they differ only if a prompt names its target. `unread`: number of words that the model does not read;
+    they are left out.
     """
 
     words: tuple[str, ...]
@@ -58,12 +60,12 @@ class ExampleScores:
 
 
 def methods_of(plan: CorpusPlan) -> tuple[str, ...]:
-    """Removal, the methods, and a random order."""
+    """Return the ids of the rows of scores: removal, the methods of the plan, and the random baseline."""
     return (REMOVAL, *plan.methods_with_baselines)
 
 
 def score_key(plan: CorpusPlan, one: SourceExample) -> str:
-    """The cache key of the scores of an example. Reads the model's files, never loads it."""
+    """Return the cache key of an example's scores. Reads the model's files but does not load it."""
     [model] = plan.models
     used = [*plan.methods_with_baselines, *([] if plan.kind == Example.kind else [OCCLUSION])]  # which removes patches
     methods = [(id, explainer(id, plan.kind), plan.params_of(id)) for id in used]
@@ -135,7 +137,7 @@ def _compute(plan: CorpusPlan, examples: Sequence[SourceExample]) -> Iterator[Ex
 
 
 def _words_read(one: Any, explanation: Explanation) -> tuple[Word, ...]:
-    """The words of a text that the model reads; none of a picture."""
+    """Return the words of a text that the model reads; empty for a picture."""
     words = substitution.words_of(one) if isinstance(one, Example) else ()
     return tuple(word for word in words if any(substitution.overlaps(token, word) for token in explanation.tokens))
 
@@ -143,7 +145,7 @@ def _words_read(one: Any, explanation: Explanation) -> tuple[Word, ...]:
 def _removal_of_words(
     plan: CorpusPlan, examples: Sequence[Any], words_read: Sequence[Sequence[Word]], first: Sequence[Explanation]
 ) -> list[Float[np.ndarray, "word"]]:
-    """Delete each word from the text. All texts are predicted together."""
+    """Return the drop in probability when each word is deleted. All texts are predicted together."""
     fixed_classes = [substitution.with_fixed_classes(plan.models[0], one) for one in examples]
     texts = [
         [substitution.edited(fixed, [substitution.Edit(word)]) for word in words]
@@ -161,7 +163,7 @@ def _removal_of_words(
 def _removal_of_patches(
     plan: CorpusPlan, examples: Sequence[Any], first: Sequence[Explanation]
 ) -> list[Float[np.ndarray, "word"]]:
-    """Put the mean color in place of each patch: what `occlusion` does at its defaults."""
+    """Return the scores of `occlusion` at its defaults, which replaces each patch by the mean color."""
     requests = [
         Request(plan.models[0], OCCLUSION, one, target=explanation.provenance.target, seed=plan.seed, dtype=plan.dtype)
         for one, explanation in zip(examples, first, strict=True)
@@ -175,7 +177,7 @@ def _packed(one: ExampleScores) -> tuple[Meta, Arrays]:
 
 
 def _unpacked(meta: Meta, arrays: Arrays) -> ExampleScores:
-    # Without a target, which entries of classifiers lacked at first, it is the predicted class.
+    # Old entries of classifiers have no target: it is the predicted class.
     plain: dict[str, Any] = {
         "target": meta["predicted"],
         **meta,

@@ -1,10 +1,10 @@
 """Means, intervals and tests of words over many examples.
 
-A word's score in an example is the mean over its places there; its score over a data set is the mean over the examples
-that have it, with a bootstrap interval over examples, which are the clusters. The test is a randomization test. Null
-hypothesis: in the texts with the word, scores are spread over the places of a text by chance, as far as this word
-goes. Scores are therefore permuted within each text, and the p-value is (1 + permutations in which the mean is at
-least as far from 0) / (1 + permutations). It is exact, whatever the distribution and the unit of the scores.
+A word's score in an example is the mean over its places in the text. Its score over a data set is the mean over the
+examples that have it, with a bootstrap interval over examples, which are the clusters. The test is a randomization
+test. Null hypothesis: in the texts with the word, scores are assigned to the places of a text independently of this
+word. Scores are therefore permuted within each text. The p-value is (1 + number of permutations whose mean is at least
+as far from 0) / (1 + number of permutations). It is exact for any distribution and unit of the scores.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from engine.significance.false_discovery import RATES, draws_needed
 
 MOST_PERMUTATIONS = 9_999
 CHECKED = 50
-"""Permutations or intervals after which the work can be stopped."""
+"""Number of permutations or intervals between checks for cancellation."""
 ROUNDING = 1e-9
-"""Share of the largest score by which ties may differ."""
+"""Tolerance of ties, as a share of the largest absolute score."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +45,10 @@ class WordTable:
 
 @dataclass(frozen=True, eq=False)
 class WordPlaces:
-    """The words in enough examples, and pairs of such a word and an example that has it.
+    """The words that are in enough examples, and the pairs of such a word and an example that has it.
 
-    `example_of_place`: of all places of all examples. `average`: from scores of places to means over a pair's places.
+    `example_of_place`: example of each place, over all examples. `average`: matrix from scores of places to means over
+    the places of each pair.
     """
 
     words: tuple[str, ...]
@@ -58,11 +59,11 @@ class WordPlaces:
     average: scipy.sparse.csr_array
 
     def count(self, inside: Bool[np.ndarray, "pair"]) -> Int[np.ndarray, "word"]:
-        """The examples with each word among some pairs."""
+        """Return the number of examples with each word, among the pairs `inside`."""
         return np.bincount(self.word[inside], minlength=len(self.words))
 
     def means(self, inside: Bool[np.ndarray, "pair"]) -> scipy.sparse.csr_array:
-        """From scores of places to the mean of each word over the examples among some pairs."""
+        """Return the matrix from scores of places to each word's mean over examples, among the pairs `inside`."""
         own = np.flatnonzero(inside)
         weights = 1 / self.count(inside)[self.word[own]]
         matrix = scipy.sparse.csr_array((weights, (self.word[own], own)), shape=(len(self.words), len(self.word)))
@@ -70,7 +71,7 @@ class WordPlaces:
 
 
 def locate_words(scored: Sequence[ExampleScores], least: int) -> WordPlaces:
-    """The places of the words in at least `least` examples."""
+    """Locate the words that are in at least `least` examples."""
     counts = Counter(word for one in scored for word in set(one.words))
     words = sorted(word for word, count in counts.items() if count >= least)
     number = {word: at for at, word in enumerate(words)}
@@ -89,9 +90,9 @@ def word_statistics(
     scored: Sequence[ExampleScores], slices: Sequence[Bool[np.ndarray, "example"]], least: int, methods: int,
     seed: int = 0, report: Report = silent,
 ) -> WordTable:  # fmt: skip
-    """The statistics of the words in at least `least` examples, in each slice where they still are in as many.
+    """Compute statistics of the words in at least `least` examples, by slice; NaN if fewer of the slice have the word.
 
-    `methods`: how many rows of scores each example has.
+    `methods`: number of rows of scores of each example.
     """
     places = locate_words(scored, least)
     scores = np.concatenate([np.zeros((0, methods)), *(one.scores.T for one in scored)])
@@ -123,9 +124,9 @@ def permutation_test(
     means: scipy.sparse.csr_array, scores: Float[np.ndarray, "place method"], example: Int[np.ndarray, "place"],
     permutations: int, seed: int = 0, report: Report = silent,
 ) -> tuple[Float[np.ndarray, "mean method"], Float[np.ndarray, "mean method"]]:  # fmt: skip
-    """Each mean (a row of weights of places) and its p-value, by permuting the scores within examples.
+    """Return each mean and its p-value, by permuting the scores within examples.
 
-    All means and methods share the permutations.
+    `means`: matrix of weights of the places, one row per mean. All means and methods share the permutations.
     """
     observed = means @ scores
     limit = np.abs(observed) - ROUNDING * np.abs(scores).max(initial=0.0)

@@ -19,11 +19,11 @@ PHENOMENA = (
     "belief", "cause", "comparison", "condition", "disjunction", "hypernym", "modality", "negation", "place",
     "quantity", "roles", "time", "world",
 )  # fmt: skip
-"""What the label depends on; `world`: world knowledge."""
+"""Phenomena that a label can depend on; `world`: world knowledge."""
 
 
 def read_pairs(path: Path = FOLDER / "sources" / "nli.txt") -> list[dict[str, Any]]:
-    """Read all pairs in order: one of each label in turn."""
+    """Read all pairs in order, one of each label in turn."""
     blocks = [block.strip().splitlines() for block in path.read_text(encoding="utf-8").strip().split("\n\n")]
     return [parse_pair(premise, line) for premise, *lines in blocks for line in lines]
 

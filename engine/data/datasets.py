@@ -54,7 +54,7 @@ from engine.errors import ExegesisError, UsageError, excerpt, unknown
 from engine.params import from_mapping
 
 EMBEDDED = {"reviews": SENTIMENT_LABELS, "reviews-written": SENTIMENT_LABELS, "nli": NLI_LABELS}
-"""Data sets that are a single file of the project, without splits, and their classes."""
+"""Classes of the data sets that are a single file of the project, without splits."""
 SST2_HUB_ID = "stanfordnlp/sst2"
 SST2_COLUMNS = {"text": "sentence", "label": "label"}
 SST2_FILES = {"train": "train.tsv", "validation": "dev.tsv", "test": "test.tsv"}
@@ -81,7 +81,7 @@ class HubCopy:
 class Release:
     """A published data set in `EXEGESIS_DATA`: names of its folder, its files, and functions that recognize it.
 
-    `hub`: the copy to use if there is no such folder.
+    `hub`: the copy to use if there is no such folder, if any.
     """
 
     folders: tuple[str, ...]
@@ -134,13 +134,13 @@ def load(
     label_names: Sequence[str] | None = None,
     tolerant: bool = False,
 ) -> Dataset:
-    """Load a registered data set, with options if any (`reviews-generated:seed=7`), a file, a folder of splits, or
-    `hub:owner/name[/config][@revision]`.
+    """Load a data set of texts by name, file, folder of splits, or hub id (`hub:owner/name[/config][@revision]`).
 
-    Each can be read in part (`reviews:slice=hard,rows=3+7-9`).
+    A registered name may have options (`reviews-generated:seed=7`). A slice of any data set can be loaded
+    (`reviews:slice=hard,rows=3+7-9`). Files are CSV, TSV, JSONL or parquet.
 
-    Files are CSV, TSV, JSONL or parquet. `columns` maps text, text_pair, label, rationale, rationale_pair to
-    columns; `limit` is the number of examples to read. The default split is validation, else test, else train.
+    `columns` maps text, text_pair, label, rationale, rationale_pair, answer and foil to columns. `limit` is the maximum
+    number of examples. The default split is validation, else test, else train.
     `tolerant`: skip invalid rows and report why; otherwise an invalid row is an error.
     """
     request = LoadRequest(split, columns, limit, label_names, tolerant=tolerant)
@@ -167,7 +167,7 @@ def load(
 
 
 def embedded_file(name: str) -> Path:
-    """The file of an embedded data set."""
+    """Return the path of an embedded data set's file."""
     return Path(__file__).resolve().parent / f"{name.replace('-', '_')}.jsonl"
 
 
@@ -306,7 +306,7 @@ def _from_file(path: Path, request: LoadRequest) -> Dataset:
 def _from_shards(shards: ParquetShards, request: LoadRequest) -> Dataset:
     label = (request.columns or {}).get("label", "label")
     names = request.label_names or read_class_names(shards).get(label)
-    # Without names the classes are those in the whole split, so all of it must be read.
+    # Without names, the classes are those that occur in the split, so all of it must be read.
     rows = read_shards(shards, request.limit if names else None)
     rows = _drop_unknown_labels(rows, label) if names else rows
     mapped = map_rows(shards.source, rows, request.columns, names, skip_empty=True, tolerant=request.tolerant)

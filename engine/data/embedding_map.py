@@ -1,6 +1,6 @@
-"""Embedding maps: the representations that a model's head reads, of all examples of a data set, in two dimensions.
+"""Embedding maps: the representations of a data set's examples that a model's head reads, in two dimensions.
 
-PCA is computed at once. UMAP is offered where `umap-learn` is installed, and imported only when it is computed.
+PCA is always available. UMAP is available if `umap-learn` is installed, and is imported only when it is computed.
 """
 
 from __future__ import annotations
@@ -27,23 +27,24 @@ from engine.request import DTYPES, Picture
 from engine.store import result_store
 
 VERSION = 1
-"""Raised whenever the numbers change."""
+"""Must be increased when the values change."""
 PCA, UMAP = "pca", "umap"
 PROJECTION_TITLES = {PCA: "PCA", UMAP: "UMAP"}
 LEAST_EXAMPLES = 3
 MOST_EXAMPLES = 5000
-"""Of a larger data set, so many examples at equal distances are mapped."""
+"""Largest number of examples on a map. From larger data sets, evenly spaced examples are taken."""
 NEIGHBORS = 15
-"""Examples near each one whose distances UMAP preserves, its own default; PCA suits smaller data sets."""
+"""Number of nearest neighbors of UMAP, its own default. Smaller data sets have PCA only."""
 SEED = 0
 EXAMPLES_AT_ONCE = 64
-"""Examples after which others may have the device."""
+"""Number of examples that are read before other requests may use the device."""
 
 
 @dataclass(frozen=True)
 class Representations:
-    """What the head reads of each example. `places`: of the examples in the data set; those that could not be read are
-    left out.
+    """Inputs of a model's head, one vector per example.
+
+    `places`: indices of the examples in the data set; those that could not be read are left out.
     """
 
     places: Int[np.ndarray, "point"]
@@ -52,10 +53,11 @@ class Representations:
 
 @dataclass(frozen=True)
 class EmbeddingMap:
-    """The examples of a data set as points.
+    """The examples of a data set as points in two dimensions.
 
-    `places`: of the examples in the data set. `explained`: the share of the variance on each axis of PCA, 0 to 1; empty
-    for UMAP, whose axes mean nothing. `dimensions`: of the representations. `unread`: examples that could not be read.
+    `places`: indices of the examples in the data set. `explained`: share of the variance on each axis of PCA, 0 to 1;
+    empty for UMAP, whose axes have no meaning. `dimensions`: number of dimensions of the representations. `unread`:
+    number of examples that could not be read.
     """
 
     projection: str
@@ -67,21 +69,21 @@ class EmbeddingMap:
 
 
 def projections(examples: int) -> list[str]:
-    """The projections that can be computed of so many examples here. Imports none of them."""
+    """Return the projections that are available for a number of examples. Imports none of them."""
     has_umap = importlib.util.find_spec("umap") is not None and examples > NEIGHBORS
     return [PCA, UMAP] if has_umap else [PCA]
 
 
 def map_key(model: str, data: Dataset | ImageDataset, projection: str) -> str:
-    """The cache key of a map. Reads the model's files, never loads it."""
+    """Return the cache key of a map. Reads the model's files but does not load it."""
     return _key(model, data, f"embedding map: {projection}")
 
 
 def embedding_map(model: str, data: Dataset | ImageDataset, projection: str = PCA) -> EmbeddingMap:
-    """The map of a data set by the representations of a model. Cached.
+    """Compute the map of a data set from the representations of a model. Cached.
 
-    Errors: an unknown projection, UMAP that is not installed, fewer than `LEAST_EXAMPLES` examples, equal
-    representations, numbers that are not finite.
+    Errors: an unknown projection, UMAP is not installed, fewer than `LEAST_EXAMPLES` examples, equal
+    representations, values that are not finite.
     """
     if projection not in PROJECTION_TITLES:
         raise unknown("projection", projection, PROJECTION_TITLES)
@@ -104,10 +106,11 @@ def embedding_map(model: str, data: Dataset | ImageDataset, projection: str = PC
 
 
 def representations(model: str, data: Dataset | ImageDataset) -> Representations:
-    """What the head of the model reads of each example of a data set, at most `MOST_EXAMPLES` of them. Cached.
+    """Compute what the model's head reads for each example of a data set, for at most `MOST_EXAMPLES`. Cached.
 
-    A vector is what the last module of the head reads: pooled as the model's family pools, after the modules of the
-    head before that one. Of a zero-shot model it is the picture's unit vector. Errors: as those of a prediction.
+    A vector is the input of the last module of the head: pooled as in the model's family, and transformed by the
+    earlier modules of the head. For a zero-shot model, it is the unit vector of the picture. Errors: those of a
+    prediction.
     """
     key = _key(model, data, "representations")
     if (entry := result_store().get(key)) is not None:
@@ -132,19 +135,20 @@ def representations(model: str, data: Dataset | ImageDataset) -> Representations
 
 
 def head_inputs(model: AnyClassifier, encoded: Sequence[EncodedInput]) -> Float[np.ndarray, "point d"]:
-    """What the last module of the model's head reads of each input, in single precision.
+    """Return the input of the last module of the model's head for each example, in single precision.
 
-    Several heads, one a special token, read a part of the vector each. The caller holds the device.
+    If there are several heads (one for each special token), their inputs are concatenated. The caller must hold the
+    device.
     """
     taps = [_head_tap(head) for head in _heads(model)]
-    order = sorted(range(len(encoded)), key=lambda at: len(encoded[at]))  # so that little of a pass is padding
+    order = sorted(range(len(encoded)), key=lambda at: len(encoded[at]))  # by length, to reduce padding
     longest = len(encoded[order[-1]])
 
     def compute(rows: slice) -> Float[np.ndarray, "point d"]:
         read: dict[int, torch.Tensor] = {}
 
         def record(index: int, values: torch.Tensor) -> torch.Tensor:
-            read[index] = values if values.dim() == 2 else values[:, 0]  # a head of RoBERTa takes its position itself
+            read[index] = values if values.dim() == 2 else values[:, 0]  # RoBERTa's head selects its position itself
             return values
 
         with torch.inference_mode(), rewriting(taps, record):
@@ -158,7 +162,7 @@ def head_inputs(model: AnyClassifier, encoded: Sequence[EncodedInput]) -> Float[
 def principal_components(
     vectors: Float[np.ndarray, "point d"],
 ) -> tuple[Float[np.ndarray, "point 2"], tuple[float, float]]:
-    """Coordinates on the first two principal components, and the share of the variance on each, 0 to 1.
+    """Return the coordinates on the first two principal components, and each one's share of the variance, 0 to 1.
 
     The largest weight of a component is positive, which fixes its sign. Errors: no variance, or a single dimension.
     """
@@ -173,14 +177,14 @@ def principal_components(
 
 
 def sampled_places(count: int) -> list[int]:
-    """The places of the examples that are mapped: all, or `MOST_EXAMPLES` at equal distances."""
+    """Return the indices of the examples on a map: all, or `MOST_EXAMPLES` evenly spaced ones."""
     if count <= MOST_EXAMPLES:
         return list(range(count))
     return [place * count // MOST_EXAMPLES for place in range(MOST_EXAMPLES)]
 
 
 def _umap(vectors: Float[np.ndarray, "point d"]) -> Float[np.ndarray, "point 2"]:
-    """McInnes, Healy and Melville (2018). One thread: with more, the seed would not fix the result."""
+    """Project with UMAP (McInnes, Healy and Melville, 2018). One thread, as the seed fixes the result only then."""
     if len(vectors) <= NEIGHBORS:
         raise UsageError(f"projection: UMAP needs at least {NEIGHBORS + 1} examples, got {len(vectors)}. Choose pca.")
     try:
@@ -199,7 +203,7 @@ def _heads(model: AnyClassifier) -> list[torch.nn.Module]:
 
 
 def _head_tap(head: torch.nn.Module) -> Tap:
-    """Where the input of a head is read; a zero-shot head multiplies a unit vector with those of its labels."""
+    """Return the tap on the input of a head. A zero-shot head multiplies a unit vector with those of its labels."""
     unit = getattr(head, "unit", None)
     return Tap(head, before=True) if unit is None else Tap(unit)
 
@@ -207,7 +211,7 @@ def _head_tap(head: torch.nn.Module) -> Tap:
 def _encoded(
     model: AnyClassifier, data: Dataset | ImageDataset, places: Sequence[int]
 ) -> Iterator[tuple[int, EncodedInput]]:
-    """The examples that can be read."""
+    """Yield (index, encoded example) of the examples that can be read."""
     for place in places:
         try:
             own = data[place].example if isinstance(data, Dataset) else Picture(data[place].pixels)

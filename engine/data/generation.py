@@ -17,13 +17,13 @@ from engine.params import option
 VERSION = 1
 """Must be increased when a seed generates different texts than before."""
 ANY = "any"
-"""The default of an option that restricts nothing.
+"""Default of an option, which restricts nothing.
 
-Left out of revisions, as False is, so these are the ones from before the option.
+Revisions leave it out, as they do False, so that adding an option does not change them.
 """
 SPLIT_SIZES: Mapping[str, int] = {"validation": 1_000, "test": 2_000, "train": 20_000}
 HELD_OUT_SPLITS = {0: "validation", 1: "test"}
-"""By the last digit of a checksum of the text; all others are of the training set."""
+"""Split by the last digit of a checksum of the text; texts with other digits are in the training split."""
 UNMARKED = "unmarked"
 """A split of marked sets: the test split without marks."""
 
@@ -39,7 +39,7 @@ class GeneratedParams:
 
 
 class GeneratedExamples(Sequence[LabeledExample]):
-    """Examples generated from their indices on first access. Equal to the tuple of the examples."""
+    """Examples generated from their indices on first access. Compares equal to the tuple of the examples."""
 
     def __init__(self, count: int, make: Callable[[int], LabeledExample]) -> None:
         self._count, self._make = count, functools.cache(make)
@@ -65,7 +65,7 @@ class GeneratedExamples(Sequence[LabeledExample]):
 
 
 def example_count(params: GeneratedParams, split: str, limit: int | None) -> int:
-    """Number of examples of a split, at most `limit`."""
+    """Return the number of examples of a split, at most `limit`."""
     count = params.count or SPLIT_SIZES[split]
     return count if limit is None else min(count, limit)
 
@@ -77,7 +77,7 @@ def choose_marked_split(split: str | None, strength: float) -> tuple[str, str, f
 
 
 def split_of(text: str) -> str:
-    """The only split that a text can be in, whatever the seed: a tenth of all each are in validation and test."""
+    """Return the split of a text, whatever the seed: a tenth of all texts is in validation, and a tenth in test."""
     return HELD_OUT_SPLITS.get(zlib.crc32(text.encode()) % 10, "train")
 
 
@@ -97,7 +97,7 @@ def as_sentence(words: str) -> str:
 
 
 def hash_values(*values: object) -> str:
-    """SHA-256 of plain values: the revision of generated content."""
+    """Return the SHA-256 of plain values, which is the revision of generated content."""
     return hashlib.sha256(repr(values).encode()).hexdigest()
 
 

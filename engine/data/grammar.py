@@ -62,9 +62,9 @@ NEGATED_WEIGHT = 2
 
 @dataclass(frozen=True)
 class Clause:
-    """Words with brackets, and their value. `own`: in the first person, so nobody else can be quoted with it.
+    """A clause with brackets around its decisive words, and its value. `traits`: names of the constructions used.
 
-    `traits` name the constructions used.
+    `own`: whether it is in the first person, so that it cannot be quoted from another person.
     """
 
     text: str
@@ -77,13 +77,13 @@ class Clause:
         return (self.value > 0) - (self.value < 0)
 
     def bare(self) -> str:
-        """The words without brackets, for a clause that does not determine the label."""
+        """Return the words without brackets, for a clause that does not determine the label."""
         return self.text.replace("[[", "").replace("]]", "")
 
 
 @dataclass(frozen=True)
 class ReviewPart:
-    """A part of the reviewed thing, its number, and its group."""
+    """A part of the reviewed thing, with its grammatical number and its group."""
 
     name: str
     plural: bool
@@ -281,7 +281,7 @@ def _draw_review(domain: ReviewDomain, sign: int, rng: Random, kind: str) -> Gen
     kind = random_kind if kind == ANY else kind
     clauses = REVIEW_KINDS[kind](domain, sign, rng)
     sentences = [clause.text for clause in clauses]
-    # Asides may be anywhere but at the end, which is the place of a verdict.
+    # Asides may be anywhere but at the end, which is reserved for the verdict.
     for aside in _make_asides(domain, rng):
         sentences.insert(rng.randrange(len(sentences)), aside)
     text, spans = unmark(" ".join(map(as_sentence, sentences)))

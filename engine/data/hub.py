@@ -58,7 +58,7 @@ def find_folder_shards(folder: Path, split: str | None) -> ParquetShards:
 
 
 def find_file_shards(path: Path, split: str | None) -> ParquetShards:
-    """A single parquet file, which has no splits; the revision is the SHA-256 of its bytes."""
+    """Wrap a single parquet file, which has no splits; the revision is the SHA-256 of its bytes."""
     reject_split(path.name, split)
     return ParquetShards(path.name, "all", (path.name,), lambda _: path, content_revision([path], {}))
 
@@ -87,7 +87,7 @@ def parse_split(name: str) -> str:
     words = re.split(r"[/._\-\d]+", name.removesuffix(".parquet").lower())
     splits = [SPLIT_ALIASES.get(word, word) for word in words if SPLIT_ALIASES.get(word, word) in DEFAULT_SPLITS]
     split = splits[-1] if splits else "train"
-    # MultiNLI has a second validation split, from sources other than those of its training split.
+    # MultiNLI has a second validation split, from other sources than its training split.
     return f"{split}_mismatched" if "mismatched" in words else split
 
 
@@ -106,7 +106,7 @@ def _iterate_rows(shards: ParquetShards) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def open_parquet(path: Path) -> Iterator[pyarrow.parquet.ParquetFile]:
-    """Open a parquet file. Errors: why it cannot be read, in one line."""
+    """Open a parquet file. Errors: one line with the reason why it cannot be read."""
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
             yield file
@@ -116,7 +116,7 @@ def open_parquet(path: Path) -> Iterator[pyarrow.parquet.ParquetFile]:
 
 
 def read_class_names(shards: ParquetShards) -> dict[str, list[str]]:
-    """Read the class names of `ClassLabel` columns from the schema of the hub's files; none if it is damaged."""
+    """Read the class names of `ClassLabel` columns from the metadata of the hub's files; empty if it is damaged."""
     with open_parquet(shards.fetch(shards.files[0])) as file:
         metadata = file.schema_arrow.metadata or {}
     try:

@@ -27,13 +27,13 @@ from engine.lazy import huggingface_hub, pyarrow
 _REPO = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
 SHARD = "data/{split}-00000-of-00001.parquet"
 GROUP = 100
-"""Pictures of a row group, as the library `datasets` writes them: what a reader of one picture loads."""
+"""Number of pictures in a row group, as in the library `datasets`. A reader of one picture loads its row group."""
 
 
 def push_dataset(data: Dataset | ImageDataset, repo: str, private: bool = True) -> str:
     """Push a data set, and return the address of its page on the hub.
 
-    Errors: not a name on the hub; a picture that cannot be read; the hub refuses, or cannot be reached.
+    Errors: an invalid repository name; a picture that cannot be read; the hub refuses or cannot be reached.
     """
     check_repo(repo)
     with tempfile.TemporaryDirectory() as work:
@@ -49,7 +49,10 @@ def push_dataset(data: Dataset | ImageDataset, repo: str, private: bool = True) 
 
 
 def push_table(file: Path, repo: str, private: bool = True) -> str:
-    """Push a Parquet file of results as it is, and return the address of its page on the hub. Errors: as above."""
+    """Push a Parquet file of results unchanged, and return the address of its page on the hub.
+
+    Errors: an invalid repository name; a file that cannot be read; the hub refuses or cannot be reached.
+    """
     check_repo(repo)
     with open_parquet(file) as table:
         columns, rows = table.schema_arrow.names, table.metadata.num_rows
@@ -63,15 +66,16 @@ def push_table(file: Path, repo: str, private: bool = True) -> str:
 
 
 def check_repo(repo: str) -> None:
-    """Raise `UsageError` unless it is the name of a repository."""
+    """Raise `UsageError` if the name of a repository is invalid."""
     if not _REPO.fullmatch(repo):
         raise not_allowed("repository", "owner/name on the hub", repo)
 
 
 def dataset_table(data: Dataset) -> pyarrow.Table:
-    """The examples as columns: text, text_pair, label, answer, foil, rationale, rationale_pair; those that are used.
+    """Convert the examples to a table of text, text_pair, label, answer, foil, rationale and rationale_pair.
 
-    Class names are in the metadata, as the library `datasets` writes them. The label of a prompt is its answer.
+    Columns without values are left out. Class names are in the metadata, as the library `datasets` writes them. Prompts
+    have no label, as it is their answer.
     """
     spans, is_class = pyarrow.list_(pyarrow.list_(pyarrow.int64())), data.task == "classification"
     kinds = {
@@ -95,10 +99,10 @@ def dataset_table(data: Dataset) -> pyarrow.Table:
 
 
 def write_pictures(data: ImageDataset, file: Path) -> None:
-    """Write pictures in the form of the feature `Image` of the library `datasets`: PNG bytes and a name.
+    """Write pictures in the format of the feature `Image` of the library `datasets`: PNG bytes and a name.
 
-    Columns: image; label, where the data set has classes, with their names in the metadata; object_mask, white where
-    the object is, where a picture has one. One row group of pictures is in memory at a time.
+    Columns: image; label, if the data set has classes, with their names in the metadata; object_mask, white where the
+    object is, if any picture has a mask. One row group of pictures is in memory at a time.
     """
     encoded = pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())])
     kinds: dict[str, Any] = {"image": (encoded, {"_type": "Image"})}
@@ -135,12 +139,12 @@ def _class_label(names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _features(features: dict[str, Any]) -> dict[str, str]:
-    """The metadata of a schema in which `datasets` looks for the types of columns."""
+    """Return the metadata of a schema from which `datasets` reads the types of columns."""
     return {"huggingface": json.dumps({"info": {"features": features}})}
 
 
 def _front_matter(title: str) -> str:
-    """The head of a card, which the hub reads. JSON strings are YAML strings."""
+    """Return the YAML header of a card, which the hub reads. JSON strings are valid YAML."""
     return f"---\npretty_name: {json.dumps(title)}\ntags: [exegesis]\n---\n\n"
 
 

@@ -116,13 +116,14 @@ def load_images(
     limit: int | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> ImageDataset:
-    """Load a registered picture set, with options if any (`scenes:seed=7,count=500`), a zip or folder with class
-    folders, a `.npz`, or parquet files of pictures: one, a folder of them or `hub:owner/name[/config][@revision]`.
+    """Load a data set of pictures by name, file, folder, or hub id (`hub:owner/name[/config][@revision]`).
 
-    Each can be read in part (`scenes:slice=hard,rows=3+7-9`).
+    A registered name may have options (`scenes:seed=7,count=500`). Files are a zip of class folders, a `.npz` or a
+    parquet file; folders hold class folders, `.npz` or parquet files. A slice of any data set can be loaded
+    (`scenes:slice=hard,rows=3+7-9`).
 
-    `columns` maps image and label to columns of parquet files. `limit` is the number of examples to read. The default
-    split is validation, else test, else train.
+    `columns` maps image, label and mask to columns of parquet files. `limit` is the maximum number of examples. The
+    default split is validation, else test, else train.
     """
     name, path = str(name_or_path), Path(name_or_path)
     request = LoadRequest(split, columns, limit)

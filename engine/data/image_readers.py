@@ -57,10 +57,10 @@ ARRAY_CONTRACT = (
     "class_names"
 )
 CACHED_GROUPS = 2
-"""Row groups of encoded pictures kept in memory, so that reading in order reads each group once."""
+"""Number of row groups of encoded pictures held in memory, so that reading in order reads each group once."""
 PICTURE_ROLES = ("image", "label", "mask")
 MASK_COLUMN = "object_mask"
-"""The column of masks of pushed pictures. Data sets of others call many things a mask, so theirs must be mapped."""
+"""Column of masks in pushed data sets. Other data sets use "mask" for many things, so theirs must be mapped."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class FileListing:
 
 
 def list_folder(folder: Path) -> FileListing:
-    """List a folder and its subfolders. A link to a picture outside is an error; other links outside are skipped."""
+    """List a folder and its subfolders. A link to a picture outside of it is an error; other such links are skipped."""
     root = folder.resolve()
     paths = sorted(path for path in walk_files(folder) if path.is_file())
     outside = {path for path in paths if not path.resolve().is_relative_to(root)}
@@ -115,7 +115,10 @@ def _check_count(name: str, count: int) -> None:
 
 
 def list_zip(path: Path) -> FileListing:
-    """List a zip, whose files are read into memory one by one. Errors: a path that leads out, an encrypted file."""
+    """List a zip file, whose members are read into memory one by one.
+
+    Errors: a member with a path outside the zip, an encrypted or too large member.
+    """
     try:
         archive = zipfile.ZipFile(path)
     except (zipfile.BadZipFile, OSError, ValueError, RuntimeError):
@@ -202,7 +205,7 @@ def read_class_folders(listing: FileListing, split: str | None, limit: int | Non
 
 
 SortedPictures = dict[str, dict[str, list[PurePosixPath]]]
-"""By split and class."""
+"""Paths of the pictures by split and class."""
 
 
 def _sort_files(
@@ -333,7 +336,7 @@ class _RowGroup:
 
 
 def read_picture_shards(shards: ParquetShards, columns: Mapping[str, str] | None, limit: int | None) -> ImageDataset:
-    """Read the pictures of a split in order. Labels are read at once, each picture when it is needed.
+    """Read the pictures of a split in order. All labels are read at once, each picture when it is needed.
 
     `columns` maps `image`, `label` and `mask`; the defaults are the first column of pictures, the column `label` or
     else the first with named classes, and the column `object_mask`. Masks are pictures, white where the object is.
@@ -400,7 +403,7 @@ def _resolve_columns(shards: ParquetShards, columns: Mapping[str, str]) -> dict[
 
 
 def _picture_columns(schema: pyarrow.Schema) -> list[str]:
-    """Names of the columns of bytes, or of records with a field `bytes`, as the hub stores pictures."""
+    """Return the names of the columns of bytes, or of records with a field `bytes`, as the hub stores pictures."""
 
     def of_bytes(kind: Any) -> bool:
         if pyarrow.types.is_struct(kind):

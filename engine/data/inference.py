@@ -1,9 +1,9 @@
 """`nli-generated`: premises and hypotheses of a small grammar, with exact labels and rationales.
 
-A premise describes one to three places, a sentence each; the hypothesis is a sentence about one place. It holds in
-all, in some or in none of the worlds in which the premise is true, and that is the label. A word belongs to the
-rationale if another word of the grammar in its place can change the label. Every group that a sentence names has
-members, and words without a listed relation are independent. The words and their relations come first.
+A premise has one to three sentences, each about a different place; the hypothesis is a sentence about one place. The
+label says whether the hypothesis is true in all, some or none of the worlds in which the premise is true. A word is
+part of the rationale if replacing it by another word of the grammar can change the label. Every group that a sentence
+names has members, and words without a listed relation are independent. The words and their relations come first.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from engine.data.vocabulary import parse_list
 from engine.params import from_mapping, option
 
 Relation = Literal["same", "below", "above", "disjoint", "independent"]
-"""Of a first word to a second. Below: whatever the first describes, the second describes too."""
+"""Relation of a first word to a second. `below`: everything that the first describes, the second describes too."""
 
 
 @dataclass(frozen=True)
 class Taxonomy:
-    """Words and the more general word of some of them. `opposites`: sets of words that exclude each other."""
+    """Words and their relations. `parents`: the more general word of each word, or "". `opposites`: exclusive words."""
 
     parents: Mapping[str, str]
     opposites: Sequence[frozenset[str]] = ()
@@ -51,7 +51,7 @@ class Taxonomy:
         return tuple(self.parents)
 
     def relation(self, first: str, second: str) -> Relation:
-        """The relation of two words."""
+        """Return the relation of two words."""
         if first == second:
             return "same"
         above_first, above_second = self._lineage(first), self._lineage(second)
@@ -64,7 +64,7 @@ class Taxonomy:
         return "disjoint" if excluded else "independent"
 
     def relatives(self, word: str) -> tuple[str, ...]:
-        """The other words that are related to a word."""
+        """Return the other words that are related to a word."""
         return tuple(other for other in self.words if self.relation(word, other) not in ("same", "independent"))
 
     def _lineage(self, word: str) -> list[str]:
@@ -75,7 +75,7 @@ class Taxonomy:
 
 
 def parse_taxonomy(*lines: str, opposites: Sequence[str] = ()) -> Taxonomy:
-    """Parse lines `general: special, special`; a line without a colon lists words without a general one."""
+    """Parse lines `general: special, special`; a line without a colon lists words without a more general one."""
     parents: dict[str, str] = {}
     for line in lines:
         general, _, special = line.rpartition(": ")
@@ -120,7 +120,7 @@ PEOPLE = parse_list("doctor, farmer, teacher, nurse, pilot, baker, lawyer, paint
 VERBS = parse_taxonomy(
     "touched: hugged, pushed", "followed: chased", "noticed: greeted, insulted", "helped: rescued", "praised", "paid"
 )
-"""Acts in the past; the form after "was" is the same."""
+"""Verbs in the past tense; the past participle has the same form."""
 BASE_FORMS = dict(
     zip(
         VERBS.words,
@@ -132,7 +132,7 @@ PLACES = {
     **dict.fromkeys(parse_list("garden, kitchen, park, library, hall, harbor"), "in"),
     **dict.fromkeys(parse_list("station, market, school, airport"), "at"),
 }
-"""Each with its preposition."""
+"""Places with their prepositions."""
 
 
 ENTAILMENT, NEUTRAL, CONTRADICTION = range(len(NLI_LABELS))
@@ -140,9 +140,9 @@ MOST_SENTENCES = 3
 VERSION = 2
 """Must be increased when a seed generates different pairs than before."""
 CHANGES = (1, 1, 1, 2, 2, 0)
-"""In how many slots a hypothesis differs from its sentence of the premise; each entry is equally likely."""
+"""Number of slots of a premise's sentence that are redrawn for a hypothesis; each entry is equally likely."""
 CELL_SIZES = range(6)
-"""Numbers of members of a kind in a checked world: up to one more than the largest number of a quantifier."""
+"""Possible numbers of members of a kind in a world, up to one more than the largest number of a quantifier."""
 
 NUMBERS = {"two": 2, "three": 3, "four": 4}
 COMPARISONS = {"exactly": operator.eq, "at least": operator.ge, "at most": operator.le}
@@ -163,12 +163,12 @@ QUANTIFIERS: Mapping[str, Callable[[Any, Any], Any]] = {
         for word, number in NUMBERS.items()
     },
 }
-"""By the numbers of members of the group with and without the property."""
+"""Truth of each quantifier, given the numbers of members of the group with and without the property."""
 
 
 @dataclass(frozen=True)
 class Count:
-    """How many members of a group have a property, such as "Not all dogs in the garden are resting".
+    """A statement of how many members of a group have a property: "Not all dogs in the garden are resting".
 
     `group`: index into `GROUPS`.
     """
@@ -186,13 +186,13 @@ class Count:
         return f"{quantifier} {noun} {PLACES[self.place]} the {place} are {property}"
 
     def choices(self, slot: str) -> Sequence[Any]:
-        """Values of a slot."""
+        """Return the possible values of a slot."""
         group = GROUPS[self.group]
         lists = (tuple(QUANTIFIERS), group.nouns.words, group.properties.words, tuple(PLACES))
         return lists[self.slots.index(slot)]
 
     def related(self, slot: str) -> Sequence[Any]:
-        """Values of a slot that are related to its value."""
+        """Return the values of a slot that are related to its present value."""
         group = GROUPS[self.group]
         taxonomy = {"noun": group.nouns, "property": group.properties}.get(slot)
         return taxonomy.relatives(getattr(self, slot)) if taxonomy else self.choices(slot)
@@ -209,7 +209,7 @@ class Count:
 
 @dataclass(frozen=True)
 class Act:
-    """What one person did to another, such as "In the hall, the nurse was not thanked by the pilot"."""
+    """A statement of what one person did to another: "In the hall, the nurse was not thanked by the pilot"."""
 
     first: str
     verb: str
@@ -221,7 +221,7 @@ class Act:
 
     @property
     def roles(self) -> tuple[str, str]:
-        """Who acted, and on whom."""
+        """The person who acted, and the person acted on."""
         return (self.second, self.first) if self.passive else (self.first, self.second)
 
     def write(self, marked: frozenset[str] = frozenset()) -> str:
@@ -234,7 +234,7 @@ class Act:
             "verb": verb,
             "negated": "not" if self.passive else "did not",
         }
-        # Another voice exchanges the roles, as another order of the names does.
+        # Changing the voice exchanges the roles, as does changing the order of the names.
         order = {"first", "second"} if "passive" in marked else set()
         shown = {slot: _mark(text, slot in marked | order) for slot, text in words.items()}
         was, by = (_mark(word, "passive" in marked) for word in ("was", "by"))
@@ -243,13 +243,13 @@ class Act:
         return f"{PLACES[self.place]} the {shown['place']}, the {shown['first']} {action} the {shown['second']}"
 
     def choices(self, slot: str) -> Sequence[Any]:
-        """Values of a slot."""
+        """Return the possible values of a slot."""
         people = [person for person in PEOPLE if person not in (self.first, self.second)]
         lists = (people, VERBS.words, people, (False, True), (False, True), tuple(PLACES))
         return lists[self.slots.index(slot)]
 
     def related(self, slot: str) -> Sequence[Any]:
-        """Values of a slot that are related to its value."""
+        """Return the values of a slot that are related to its present value."""
         return VERBS.relatives(self.verb) if slot == "verb" else self.choices(slot)
 
     def label_of(self, hypothesis: Act) -> int:
@@ -261,7 +261,7 @@ class Act:
 
 Sentence = Count | Act
 Reasons = tuple[list[frozenset[str]], frozenset[str]]
-"""The slots that decide: of each sentence of the premise, and of the hypothesis."""
+"""Slots that determine the label: of each sentence of the premise, and of the hypothesis."""
 
 
 def _mark(text: str, marked: bool) -> str:
@@ -273,7 +273,7 @@ def _compare_counts(premise: str, hypothesis: str, nouns: Relation, properties: 
     """Return the label of a quantified hypothesis by checking all small worlds."""
     if nouns in ("independent", "disjoint") or properties == "independent":
         return NEUTRAL
-    # A world is a number of members of each kind: the nouns and properties of premise and hypothesis that describe it.
+    # A world has a number of members of each kind. A kind is the nouns and properties of both sides that describe it.
     kinds = [(*noun, *has) for noun in _KINDS[nouns] if any(noun) for has in _KINDS[properties]]
     worlds = np.array(np.meshgrid(*[CELL_SIZES] * len(kinds), indexing="ij")).reshape(len(kinds), -1)
 
@@ -294,7 +294,7 @@ _KINDS: Mapping[Relation, tuple[tuple[bool, bool], ...]] = {
     "disjoint": ((True, False), (False, True), (False, False)),
     "independent": ((True, True), (True, False), (False, True), (False, False)),
 }
-"""What a thing can be, by the relation of a first word to a second: (described by the first, by the second)."""
+"""Kinds of things that can exist, by the relation of two words: (described by the first, by the second)."""
 
 
 @functools.cache
@@ -305,7 +305,7 @@ def _compare_acts(verbs: Relation, negated: bool, hypothesis_negated: bool) -> i
 
 
 def _label(follows: Any) -> int:
-    """Return the label by whether the hypothesis holds in each world in which the premise does."""
+    """Return the label, given whether the hypothesis is true in each world in which the premise is."""
     return ENTAILMENT if follows.all() else NEUTRAL if follows.any() else CONTRADICTION
 
 
@@ -320,10 +320,7 @@ def find_label(premise: Sequence[Sentence], hypothesis: Sentence) -> int:
 
 
 def find_reasons(premise: Sequence[Sentence], hypothesis: Sentence) -> Reasons:
-    """Return the slots in which another value can change the label.
-
-    Of each sentence of the premise, and of the hypothesis.
-    """
+    """Return the slots whose value can change the label: of each sentence of the premise, and of the hypothesis."""
     label = find_label(premise, hypothesis)
 
     def decides(sentence: Sentence, slot: str, judge: Callable[[Sentence], int]) -> bool:
@@ -336,7 +333,7 @@ def find_reasons(premise: Sequence[Sentence], hypothesis: Sentence) -> Reasons:
         return find_label([*others, sentence], hypothesis)
 
     def slots_of(sentence: Sentence) -> tuple[str, ...]:
-        """All slots, or of a sentence about another place the one that can move it to the hypothesis's place."""
+        """Return all slots; for a sentence about another place, only the one that can move it to the hypothesis's."""
         return sentence.slots if sentence.place == hypothesis.place else ("place",)
 
     reasons = [
@@ -362,7 +359,7 @@ def draw_sentence(place: str, rng: Random) -> Sentence:
 def draw_hypothesis(sentence: Sentence, rng: Random) -> Sentence:
     """Draw a hypothesis: a sentence with other values in some slots, mostly related ones."""
     if isinstance(sentence, Act) and rng.random() < 0.5:
-        # The same in the other voice.
+        # The same act in the other voice.
         sentence = replace(sentence, first=sentence.second, second=sentence.first, passive=not sentence.passive)
     for slot in rng.sample(sentence.slots, rng.choice(CHANGES)):
         values = (rng.random() < 0.7 and sentence.related(slot)) or sentence.choices(slot)
@@ -416,7 +413,7 @@ def load_generated_pairs(request: LoadRequest) -> Dataset:
 
 
 def write_pair(premise: Sequence[Sentence], hypothesis: Sentence, reasons: Reasons, label: int) -> LabeledExample:
-    """Write a pair with its rationales. `extra` has the slots of the hypothesis that are unlike the premise."""
+    """Write a pair with its rationales. `extra` has its phenomenon and the number of sentences of the premise."""
     of_premise, own = reasons
     marked = " ".join(as_sentence(one.write(slots)) for one, slots in zip(premise, of_premise, strict=True))
     (text, spans), (pair, pair_spans) = unmark(marked), unmark(as_sentence(hypothesis.write(own)))
@@ -426,13 +423,13 @@ def write_pair(premise: Sequence[Sentence], hypothesis: Sentence, reasons: Reaso
 
 PHENOMENA = {"quantifier": "quantity", "noun": "group", "property": "property", "roles": "roles", "verb": "act",
              "negated": "negation"}  # fmt: skip
-"""What can distinguish a hypothesis from the sentence about its place, by slot."""
+"""Differences between a hypothesis and the sentence about its place, by slot."""
 
 
 def name_phenomenon(premise: Sequence[Sentence], hypothesis: Sentence) -> str:
-    """Name what distinguishes a hypothesis from the premise.
+    """Name the differences between a hypothesis and the premise.
 
-    One or more of `PHENOMENA`, `place` if nothing comparable is about its place, or `voice` if only that is different.
+    One or more of `PHENOMENA`, `place` if no comparable sentence is about its place, or `voice` if only that differs.
     """
     told = [sentence for sentence in premise if sentence.place == hypothesis.place]
     if not told or type(told[0]) is not type(hypothesis):

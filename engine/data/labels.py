@@ -14,14 +14,14 @@ from engine.result import OTHERS
 MAX_CLASSES = 1_000
 SENTIMENT_LABELS = ("negative", "positive")
 NLI_LABELS = ("entailment", "neutral", "contradiction")
-"""Of a hypothesis, given its premise."""
+"""Classes of a hypothesis, given its premise."""
 PROMPT_LABELS = ("answer", "other")
-"""Of a prompt with a contrast: its right next token, and the wrong one that it is compared with."""
+"""Classes of a prompt with a contrast: its correct next token, and the wrong one that it is compared with."""
 
 UNNAMED_CLASS = re.compile(r"(?:label_?|class_?)?(\d+)")
 """Class names without meaning: 0, LABEL_0."""
 NUMBERED_CLASS = re.compile(r"(?:label|class)[_ ]?(\d+)")
-"""As above, where a bare number is a meaningful name: a picture of a 7."""
+"""As `UNNAMED_CLASS`, but bare numbers are meaningful names, as for pictures of digits."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,10 @@ class ParsedLabels:
 
 
 def read_labels(raw: Sequence[object], wheres: Sequence[str], names: Sequence[str] | None) -> ParsedLabels:
-    """Parse labels as class indices by name; without names as whole numbers, fractions (regression) or strings.
+    """Parse labels as members of `names` or, without names, as whole numbers, fractions (regression) or strings.
 
     Whole numbers are class indices if they include 0; otherwise (stars 1 to 5) they are numbered in order, as strings
-    are. `wheres`: where each label stands, for errors.
+    are. `wheres`: location of each label, for errors.
     """
     values = [_parse_label(value, where) for value, where in zip(raw, wheres, strict=True)]
     if names is not None:
@@ -109,8 +109,8 @@ def _number_classes(values: Sequence[int | str | None]) -> ParsedLabels:
 class ClassMatch:
     """Match of a data set's classes with a model's. `indices[i]`: the model's class for class i, or None.
 
-    `indices` is None if no class matches. `note`: a sentence for users about how classes were matched, which were not,
-    or why none was; empty if the names are the same.
+    `indices` is None if no class matches. `note`: a sentence for users on how classes were matched, which ones were not
+    matched, or why none was; empty if the names are the same.
     """
 
     indices: tuple[int | None, ...] | None
@@ -120,8 +120,8 @@ class ClassMatch:
 def match_classes(names: Sequence[str], labels: Sequence[str], unnamed: re.Pattern[str] = UNNAMED_CLASS) -> ClassMatch:
     """Match a data set's classes with a model's: by name, ignoring case, or by number if one side has only numbers.
 
-    The classes of a prompt are tokens: its answer, then its other. Without a match, accuracy is undefined. If some
-    classes match, those missing from the model are left out.
+    The classes of a prompt are tokens: its answer, then the other one. Without a match, accuracy is undefined. If only
+    some classes match, the indices of the others are None.
     """
     if tuple(names) == PROMPT_LABELS and len(labels) in (0, len(PROMPT_LABELS)):
         return ClassMatch((0, 1))
@@ -154,7 +154,7 @@ def _match_names(names: Sequence[str], labels: Sequence[str]) -> tuple[int | Non
 
 
 def _are_numbered(names: Sequence[str], unnamed: re.Pattern[str]) -> bool:
-    """Whether every name is just its own index."""
+    """Whether every name is only its index."""
     matches = [unnamed.fullmatch(name.strip().casefold()) for name in names]
     return all(match is not None and int(match[1]) == index for index, match in enumerate(matches))
 

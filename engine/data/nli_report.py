@@ -36,9 +36,9 @@ def nli_sentences(folder: Path) -> list[str] | None:
 
 @dataclass(frozen=True)
 class NliStatistics:
-    """Numbers in the report on the pairs; shares in 0..1, None if unknown.
+    """Statistics in the report on the pairs. Shares are from 0 to 1; None if unknown.
 
-    `accuracy`: of a bag of words of the hypothesis alone.
+    `accuracy`: accuracy of a bag of words of the hypothesis alone.
     """
 
     pairs: int
@@ -54,7 +54,7 @@ class NliStatistics:
 
 
 def measure_hypotheses(records: Sequence[dict[str, Any]]) -> float:
-    """Cross-validated accuracy of a bag of words of the hypothesis alone; folds share no premise."""
+    """Return the cross-validated accuracy of a bag of words of the hypothesis alone; folds share no premise."""
     premises = {record["text"]: number for number, record in enumerate(records)}
     groups = [premises[record["text"]] for record in records]
     labels = [record["label"] for record in records]

@@ -21,7 +21,7 @@ MAX_FILE_SIZE = 64 * 10**6
 MAX_AREA = 64 * 10**6
 MAX_SIDE = 32_768
 LONGEST_SIDE = 2048
-"""In pixels; larger pictures are reduced, as no model here needs more."""
+"""Longest side in pixels; larger pictures are reduced, as no supported model needs more."""
 
 BAND_PIXELS = 4 * 10**6
 """Number of pixels converted to RGB at a time."""

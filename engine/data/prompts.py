@@ -1,9 +1,9 @@
-"""Prompts of four small grammars, each with its right next token, a wrong one, and exact rationales.
+"""Prompts of four small grammars, each with its correct next token, a wrong one, and an exact rationale.
 
-`agreement`: the number of a verb. `indirect-object`: the one of two people who did not act. `facts`: what one sentence
-of several says. `sentiment-prompt`: the sentiment of a review. A prompt ends before the token that it asks for; the
-words that decide it are in [[double brackets]] until it is written. The words come first: all are short and common, so
-that they are single tokens of most tokenizers.
+`agreement`: the number of a verb. `indirect-object`: the one of two people who did not act. `facts`: what one of
+several sentences states. `sentiment-prompt`: the sentiment of a review. A prompt ends before the token that it asks
+for. The words that determine this token are in [[double brackets]] until the prompt is written. The vocabulary comes
+first; all words are short and common, so that most tokenizers have them as single tokens.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ PREPOSITIONS = parse_list("near, behind, beside, under, with, to, from")
 OPENINGS = parse_list("near, behind, beside, under")
 """Prepositions of a phrase before the subject."""
 PAST_VERBS = parse_list("saw, liked, wanted, found, painted, knew, followed, helped")
-"""Verbs without a number."""
+"""Verbs with the same form in the singular and plural."""
 VERB_PAIRS = (("is", "are"), ("was", "were"), ("has", "have"))
-"""Singular and plural."""
+"""Verbs in the singular and plural."""
 MOST_MODIFIERS = 2
 
 NAMES = parse_list(
@@ -74,12 +74,12 @@ PRESENTS = parse_list(
 )
 
 LEAST_SENTENCES, MOST_SENTENCES = 3, 5
-"""Of the context of `facts`."""
+"""Range of the number of sentences in a context of `facts`."""
 
 
 @dataclass(frozen=True)
 class FactRelation:
-    """A relation of a person to a value: the words between the two. `values`: what a person can be related to."""
+    """A relation of a person to a value. `words`: words between the two. `values`: possible values."""
 
     words: str
     values: tuple[str, ...]
@@ -124,7 +124,7 @@ class FactParams(CueParams):
 
 @dataclass(frozen=True)
 class Fact:
-    """What one sentence of a context states."""
+    """A fact that one sentence of a context states."""
 
     name: str
     relation: FactRelation
@@ -132,7 +132,7 @@ class Fact:
 
 
 def find_value(facts: Sequence[Fact], name: str, relation: FactRelation) -> str | None:
-    """The value that facts state of a person; None if they state none, or several."""
+    """Return the value that facts state for a person, or None if they state none or several."""
     values = {fact.value for fact in facts if fact.name == name and fact.relation == relation}
     return values.pop() if len(values) == 1 else None
 
@@ -165,13 +165,13 @@ def _draw_phrase(plural: bool, rng: Random) -> str:
 
 
 def _draw_clause(acts: bool, plural: bool, rng: Random) -> str:
-    """Draw a relative clause with one more noun. `acts`: what it describes is a person, who may be its subject."""
+    """Draw a relative clause with one more noun. `acts`: whether it describes a person, who may be its subject."""
     person, verb = inflect(rng.choice(PEOPLE), plural), rng.choice(PAST_VERBS)
     return f"that {verb} the {person}" if acts and rng.random() < 0.5 else f"that the {person} {verb}"
 
 
 def draw_indirect_object(params: CueParams, answer_first: bool, rng: Random) -> LabeledExample:
-    """Draw two people, one of whom gives something: the answer is the other one (Wang et al., 2023)."""
+    """Draw two people, one of whom gives something to the other, who is the answer (Wang et al., 2023)."""
     answer, giver = rng.sample(NAMES, 2)
     names = [f"[[{answer}]]", giver] if answer_first else [giver, f"[[{answer}]]"]
     meeting = rng.choice(MEETINGS).format(first=names[0], second=names[1], place=rng.choice(PLACES))
@@ -181,7 +181,7 @@ def draw_indirect_object(params: CueParams, answer_first: bool, rng: Random) -> 
 
 
 def draw_facts(params: FactParams, early: bool, rng: Random) -> LabeledExample:
-    """Draw facts and a question that exactly one of them answers; another states the foil of another person.
+    """Draw facts and a question that exactly one of them answers. Another fact states the foil for another person.
 
     `early`: whether the answer is stated in the first half of the context.
     """
@@ -208,7 +208,7 @@ def _draw_fact(names: Sequence[str], rng: Random) -> Fact:
 
 
 def _decides(asked: Fact, facts: Sequence[Fact]) -> bool:
-    """Whether the facts answer the question, but not without this one, whose value no other states."""
+    """Whether the facts answer the question only thanks to this one, whose value no other fact states."""
     others = [fact for fact in facts if fact is not asked]
     answers = [find_value(group, asked.name, asked.relation) for group in (facts, others)]
     return answers == [asked.value, None] and asked.value not in {fact.value for fact in others}
@@ -243,9 +243,9 @@ def _write(marked: str, answer: str, foil: str, extra: Mapping[str, object]) -> 
 
 @dataclass(frozen=True)
 class PromptGrammar:
-    """The options of a data set of prompts, and how one is drawn.
+    """The options of a data set of prompts, and the function that draws a prompt.
 
-    `draw`: from the options, one of two sides that are equally frequent, and a generator.
+    `draw`: takes the options, one of two equally frequent sides, and a random generator.
     """
 
     params: type[GeneratedParams]
@@ -261,7 +261,7 @@ PROMPT_GRAMMARS: Mapping[str, PromptGrammar] = {
 
 
 def load_prompts(name: str, request: LoadRequest) -> Dataset:
-    """Load one of `PROMPT_GRAMMARS`. No prompt is in two splits, whatever the seeds."""
+    """Load a data set of `PROMPT_GRAMMARS`. No prompt is in two splits, whatever the seeds."""
     grammar = PROMPT_GRAMMARS[name]
     params = from_mapping(grammar.params, request.options, name)
     split = choose_split(request.split, SPLIT_SIZES)

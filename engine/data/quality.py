@@ -46,7 +46,7 @@ class Verb:
 
 @dataclass(frozen=True)
 class Adverb:
-    """An adverb. `late`: at the end of an English sentence, not before the verb. `tense`: the only tense it allows."""
+    """An adverb. `late`: at the end of an English sentence, else before the verb. `tense`: the only tense it allows."""
 
     english: tuple[str, ...]
     german: str
@@ -313,7 +313,7 @@ def _make_phrase(noun: Noun, others: Sequence[Noun], case: str, rng: Random, blo
 
 
 def _make_place(place: LexiconPlace, block: int) -> tuple[Sense, ...]:
-    """Preposition, separate from or contracted with the article, and noun in the dative."""
+    """Return the preposition, separate from or contracted with the article, and the noun in the dative."""
     word, noun = place.german
     others = tuple(o.german[1] for o in PLACES if o.gender == place.gender and o.german[1] != noun)
     head = Sense((place.english[1],), noun, {WORD: others}, block)
@@ -397,7 +397,7 @@ def _add(text: Translation, at: int, sense: Sense, free: list[Sense], rng: Rando
 
 
 def _swap(text: Translation, at: int, sense: Sense, free: list[Sense], rng: Random) -> Translation | None:
-    """Swap with the next word of the same phrase, where every other order is wrong."""
+    """Swap a word with the next one of the same phrase, in which every other order is wrong; None if there is none."""
     after = text.words[at + 1] if at + 1 < len(text.words) else None
     if after is None or after.sense not in free or not sense.block or after.sense.block != sense.block:
         return None
@@ -413,7 +413,10 @@ def _leave_untranslated(text: Translation, at: int, sense: Sense, free: list[Sen
 
 
 def _wrong_form(kind: str, conveyed: bool = False) -> ErrorMaker:
-    """Error of using another form of the word, or another word in the same form."""
+    """Return the error of using another form of the word, or another word in the same form.
+
+    `conveyed`: whether the sense of the word is still conveyed.
+    """
 
     def make(text: Translation, at: int, sense: Sense, free: list[Sense], rng: Random) -> Translation | None:
         forms = [form for form in sense.wrong.get(kind, ()) if form != sense.german]
@@ -474,7 +477,7 @@ def make_example(sentence: SentencePair, translation: Translation) -> LabeledExa
 
 
 def write_sentence(words: Sequence[tuple[str, bool]]) -> tuple[str, list[Span]]:
-    """Write words as a sentence: (text, span of each word). True: a comma before the word."""
+    """Write words as a sentence: (text, span of each word). `words`: each word, and whether a comma precedes it."""
     text, spans = "", list[Span]()
     for word, comma in words:
         text += ", " if comma and text else " " if text else ""

@@ -42,14 +42,14 @@ class LoadRequest:
             raise not_allowed("limit", "a whole number of 1 or more", self.limit)
 
     def revision_parts(self) -> dict[str, object]:
-        """Settings that change how files are read, for the revision."""
+        """Return the settings that change how files are read, for the revision."""
         columns = dict(sorted(self.columns.items())) if self.columns else None
         return {"columns": columns, "label_names": list(self.label_names) if self.label_names else None}
 
 
 @dataclass(frozen=True)
 class DatasetCard:
-    """Card of a data set: its content, origin and uses in plain sentences, one per field."""
+    """Card of a data set: its content, origin and uses in plain sentences, one field for each."""
 
     title: str
     source: str
@@ -67,7 +67,7 @@ class DatasetCard:
 
 
 def card_names() -> tuple[str, ...]:
-    """Names of the data sets with a card of their own, one TOML file each in `cards/`."""
+    """Return the names of the data sets with a card, one TOML file each in `cards/`."""
     return tuple(sorted(path.stem for path in CARDS_FOLDER.glob("*.toml")))
 
 
@@ -94,9 +94,9 @@ def external_card(title: str, source: str, size: str) -> DatasetCard:
 
 
 class DatasetRegistry(dict[str, Loader]):
-    """Loaders of one kind of data set by name, in order of registration; those of plugins last.
+    """Loaders of one kind of data set by name, in order of registration; those of plugins come last.
 
-    `cards`: of data sets that have none in `cards/`.
+    `cards`: cards of data sets without a file in `cards/`.
     """
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ class DatasetRegistry(dict[str, Loader]):
         self.cards: dict[str, DatasetCard] = {}
 
     def register(self, name: str, card: DatasetCard | None = None) -> Callable[[Loader], Loader]:
-        """Register a loader under a name, which must be new. `card`: instead of a file in `cards/`."""
+        """Return a decorator that registers a loader under a new name. `card`: replaces the file in `cards/`."""
 
         def add(loader: Loader) -> Loader:
             if name in self:
@@ -123,30 +123,30 @@ class DatasetRegistry(dict[str, Loader]):
         return add
 
     def registered_name(self, name: str) -> str | None:
-        """Return the registered name in `scenes` or `scenes:seed=7`, or None."""
+        """Return the name without its options (`scenes` for `scenes:seed=7`) if it is registered, or None."""
         plugins.load("datasets")
         bare = name.partition(":")[0]
         return bare if bare in self else None
 
     def names(self) -> tuple[str, ...]:
-        """Names in order of registration, the default first."""
+        """Return the names in order of registration, the default first."""
         plugins.load("datasets")
         return tuple(self)
 
     def sorted_names(self) -> tuple[str, ...]:
-        """Names in alphabetical order."""
+        """Return the names in alphabetical order."""
         plugins.load("datasets")
         return tuple(sorted(self))
 
     def card(self, name: str) -> DatasetCard:
-        """Read the card of a registered data set."""
+        """Return the card of a registered data set."""
         if not self.registered_name(name):
             raise unknown("dataset", name, self)
         return self.cards.get(name) or read_card(name)
 
 
 def _checked(loader: Loader, plugin: plugins.Plugin, name: str) -> Loader:
-    """A plugin's loader, whose errors and wrong results are told as the plugin's."""
+    """Wrap a plugin's loader so that its errors and wrong results are reported as the plugin's."""
     guarded = plugins.guarded(cast(Callable[..., Any], loader), plugin, f"dataset {name}: failed")
 
     @functools.wraps(guarded)
@@ -190,7 +190,7 @@ def reject_split(name: str, split: str | None) -> None:
 
 
 def order_splits(splits: Collection[str]) -> tuple[str, ...]:
-    """Names of the splits, the default first."""
+    """Return the names of the splits, the default first."""
     return tuple(dict.fromkeys([*(name for name in DEFAULT_SPLITS if name in splits), *splits]))
 
 
@@ -213,6 +213,9 @@ def choose_split(
 
 
 def data_root() -> Path:
-    """Folder of the local data sets: `EXEGESIS_DATA`, else `../shared/data` beside a checkout or `data` in the home."""
+    """Return the folder of local data sets.
+
+    It is `EXEGESIS_DATA`, else `../shared/data` next to a checkout, or `data` in the home.
+    """
     usual = project_root().parent / "shared" / "data" if is_checkout() else home() / "data"
     return Path(os.environ.get("EXEGESIS_DATA") or usual)

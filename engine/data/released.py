@@ -54,9 +54,9 @@ SNLI_SICK_FILES = {
 SNLI_SICK_COLUMNS = {"premise": "text", "hypothesis": "text_pair", "label": "label"}
 
 SENTENCE_FILES = {"amazon": "amazon_cells", "imdb": "imdb", "yelp": "yelp"}
-"""Of Sentiment Labelled Sentences: the stem of a domain's file."""
+"""File stems of Sentiment Labelled Sentences, by domain."""
 SENTENCE_SUFFIXES = (".tsv", "_labelled.txt")
-"""The second is UCI's own."""
+"""Suffixes of these files; the second is that of UCI's release."""
 SENTENCE_COLUMNS = ("text", "label")
 
 
@@ -73,7 +73,7 @@ class SplitContent:
 
 
 SplitReader = Callable[[int | None], SplitContent]
-"""Reads the given number of rows, or all."""
+"""Function that reads at most the given number of rows, or all."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def find_words(text: str, words: Sequence[str]) -> list[Span] | None:
 
 
 def locate_words(text: str, words: Sequence[str]) -> tuple[str, list[Span]]:
-    """Return the text and the spans of its words; if they are not its words, the words joined by spaces instead."""
+    """Return the text and the spans of its words. If the words do not match the text, they are joined by spaces."""
     places = find_words(text, words)
     if places is not None:
         return text, places
@@ -106,7 +106,7 @@ def locate_words(text: str, words: Sequence[str]) -> tuple[str, list[Span]]:
 
 
 def join_runs(indices: Iterable[int], places: Sequence[Span]) -> Spans:
-    """Spans of the words with these indices; adjacent words are joined into one span."""
+    """Return the spans of the words with these indices; adjacent words are joined into one span."""
     spans: Spans = []
     last = -2
     for index in sorted(set(indices)):
@@ -174,10 +174,9 @@ def find_eraser(path: Path, words: int = 0) -> ReleasedDataset | None:
 
 
 def cut_passage(text: str, spans: Spans, count: int) -> tuple[str, Spans]:
-    """Cut out `count` words around the first marked ones, and what is marked of them.
+    """Cut a passage of `count` words around the first span, and return it with the spans inside it.
 
-    Marked words that are more than `count` are cut after as many; others stand in the middle, as far as the text
-    reaches.
+    The span is centered as far as the text allows. A span of more than `count` words is cut to its first `count`.
     """
     words = [match.span() for match in re.finditer(r"\S+", text)]
     first = min(spans, default=[0, 0])

@@ -24,7 +24,7 @@ LENGTH_BINS = ((4, 9), *((low, low + 4) for low in range(10, 55, 5)), (55, 60))
 """Bins of review lengths, in words."""
 TRAIN_COUNT, TEST_COUNT = 8_000, 2_000
 RUN_LENGTHS = (1, 2, 3)
-"""Longest n-grams of the bags of words."""
+"""Largest lengths of the n-grams in the bags of words."""
 
 NEGATION = (
     "aren't", "barely", "can't", "cannot", "couldn't", "didn't", "doesn't", "don't", "hadn't", "hardly",
@@ -76,7 +76,7 @@ def count_shared(texts: Iterable[str], sentences: Iterable[str]) -> int:
 
 
 def marked_share(text: str, spans: Iterable[Sequence[int]]) -> float:
-    """Share of a text's words that overlap its rationale."""
+    """Return the share of a text's words that overlap its rationale."""
     words = find_word_spans(text)
     return mean([any(start < e and s < end for s, e in spans) for start, end in words])
 
@@ -100,14 +100,14 @@ def sst2_sentences(folder: Path) -> list[str] | None:
 
 
 def mean(values: Iterable[int | float]) -> float:
-    """The arithmetic mean."""
+    """Return the arithmetic mean."""
     numbers = list(values)
     return sum(numbers) / len(numbers)
 
 
 @dataclass(frozen=True)
 class ReviewStatistics:
-    """Numbers in the report on the reviews; lengths in words, shares in 0..1, None if unknown."""
+    """Statistics in the report on the reviews. Lengths are in words, shares from 0 to 1; None if unknown."""
 
     reviews: int
     lengths: tuple[int, ...]

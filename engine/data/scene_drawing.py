@@ -74,14 +74,14 @@ class Pen:
 
 
 def arc(x: Number, y: Number, across: Number, down: Number, start: Number, end: Number) -> list[Point]:
-    """Points on an ellipse from `start` to `end`, in degrees clockwise from the right."""
+    """Return points on an ellipse from `start` to `end`, in degrees clockwise from the right."""
     steps = max(2, round(CIRCLE_CORNERS * abs(end - start) / 360))
     angles = [math.radians(start + (end - start) * i / steps) for i in range(steps + 1)]
     return [(x + across * math.cos(angle), y + down * math.sin(angle)) for angle in angles]
 
 
 def curve(start: Point, pull: Point, end: Point, steps: int = 10) -> list[Point]:
-    """A quadratic Bézier curve."""
+    """Return points on a quadratic Bézier curve; `pull` is its control point."""
     shares = [i / steps for i in range(steps + 1)]
     return [
         (
@@ -93,7 +93,7 @@ def curve(start: Point, pull: Point, end: Point, steps: int = 10) -> list[Point]
 
 
 def box(x0: Number, y0: Number, x1: Number, y1: Number) -> list[Point]:
-    """The corners of an upright rectangle."""
+    """Return the corners of an upright rectangle."""
     return [(x0, y0), (x1, y0), (x1, y1), (x0, y1)]
 
 
@@ -132,7 +132,7 @@ def shade(color: Color, factor: int | float) -> Color:
 
 
 def color_distance(a: Color, b: Color) -> float:
-    """Euclidean distance of two colors, in RGB levels."""
+    """Return the Euclidean distance of two colors, in RGB levels."""
     return sum((x - y) ** 2 for x, y in zip(a, b, strict=True)) ** 0.5
 
 

@@ -57,7 +57,7 @@ PHOTOGRAPHIC_SHARE = 0.6
 SUPERSAMPLING = 4
 """Scenes are drawn larger by this factor and then averaged down."""
 MIN_HALF, MAX_HALF = 0.26, 0.42
-"""Half of a thing's side, as a share of the picture's."""
+"""Range of half of a thing's side, as a share of the picture's side."""
 MAX_TURN = 0.3
 """Largest rotation in radians, to either side."""
 MAX_DISTRACTORS = 4

@@ -1,10 +1,10 @@
-"""Slices of data sets: examples chosen by their numbers, as options of the name.
+"""Slices of data sets: examples selected by index, as options of the data set's name.
 
-`reviews:slice=hard,rows=3+7-9` has the examples 3, 7, 8 and 9 of `reviews`, numbered from 0. The name alone says
-which they are, so a link, a command and a job on another machine read the same examples.
+`reviews:slice=hard,rows=3+7-9` has the examples 3, 7, 8 and 9 of `reviews`, numbered from 0. The name alone determines
+the examples, so a link, a command and a job on another machine read the same ones.
 
-Files and data sets on the hub change. Their slices also name the content that the numbers are of, by the start of its
-revision: `own.csv:slice=hard,rows=3+7-9,digest=5f2a61c09b3e`. If the content is another one, that is an error.
+Files and data sets on the hub can change. Their slices also have the first digits of the content's revision:
+`own.csv:slice=hard,rows=3+7-9,digest=5f2a61c09b3e`. It is an error if the content has changed.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from engine.params import parse_assignments
 Data = TypeVar("Data", Dataset, ImageDataset)
 
 ROWS, NAME, DIGEST = "rows", "slice", "digest"
-"""The options: which examples, what people call them, and how the revision of the whole data set starts."""
+"""The options: indices of the examples, name of the slice, first digits of the whole data set's revision."""
 DIGEST_CHARACTERS = 12
 MOST_ROWS = 10**6
-"""Of a slice: a link must not fill the memory."""
+"""Largest number of examples in a slice: a link must not exhaust the memory."""
 _OPTION = re.compile(rf"(?:^|,)\s*(?:{ROWS}|{NAME})\s*=")
 _DIGEST = re.compile(r"[0-9a-f]{8,64}")
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
@@ -36,7 +36,10 @@ _NAME = re.compile(r"[\w .-]{1,40}")
 
 @dataclass(frozen=True)
 class SliceRows:
-    """The examples of a slice in increasing order; its name and the start of the whole's revision, or "" if unknown."""
+    """Indices of a slice's examples in increasing order, and its name.
+
+    `digest`: first digits of the whole data set's revision, or "" if unknown.
+    """
 
     rows: tuple[int, ...]
     name: str = ""
@@ -44,9 +47,9 @@ class SliceRows:
 
 
 def slice_name(dataset: str, rows: Iterable[int], name: str = "", revision: str = "") -> str:
-    """The name of a slice of a data set, which may be a slice itself. Errors: no rows; not a name.
+    """Return the name of a slice of a data set, which may be a slice itself. Errors: no rows; an invalid name.
 
-    `revision`: of the data set if it is a file or on the hub, so that a change of it is noticed.
+    `revision`: revision of the data set if it is a file or on the hub, so that changes are detected.
     """
     whole, part = split_slice(dataset)
     chosen = [part.rows[row] for row in rows] if part else list(rows)
@@ -57,7 +60,7 @@ def slice_name(dataset: str, rows: Iterable[int], name: str = "", revision: str 
 
 
 def join_slice(whole: str, part: SliceRows | None) -> str:
-    """The name of a slice of a whole data set; without a slice the name of the whole. Undoes `split_slice`."""
+    """Return the name of a slice of a data set; without a slice, the data set's name. Inverse of `split_slice`."""
     if part is None:
         return whole
     options = {NAME: part.name, ROWS: format_rows(part.rows), DIGEST: part.digest}
@@ -67,7 +70,7 @@ def join_slice(whole: str, part: SliceRows | None) -> str:
 
 
 def format_rows(rows: Iterable[int]) -> str:
-    """Numbers of examples as text: `3+7-9`."""
+    """Format indices of examples as a string, such as `3+7-9`."""
     chosen = sorted(set(rows))
     breaks = [place for place, (before, after) in enumerate(pairwise(chosen), 1) if after > before + 1]
     bounds = pairwise([0, *breaks, len(chosen)])
@@ -76,7 +79,7 @@ def format_rows(rows: Iterable[int]) -> str:
 
 
 def parse_rows(text: str) -> tuple[int, ...]:
-    """The numbers in `3+7-9`, in increasing order. Errors: any other form."""
+    """Parse indices such as `3+7-9`, in increasing order. Errors: any other form; more than `MOST_ROWS` examples."""
     chosen: set[int] = set()
     for part in text.split("+"):
         match = _RANGE.fullmatch(part.strip())
@@ -90,7 +93,7 @@ def parse_rows(text: str) -> tuple[int, ...]:
 
 
 def split_slice(dataset: str) -> tuple[str, SliceRows | None]:
-    """Split a name into the name of the whole data set, and the slice if it names one. Errors: a name without rows."""
+    """Split a name into the name of the whole data set and the slice, or None. Errors: a slice without rows."""
     head, _, tail = dataset.rpartition(":")
     if not head or not _OPTION.search(tail):
         return dataset, None
@@ -106,14 +109,14 @@ def split_slice(dataset: str) -> tuple[str, SliceRows | None]:
 
 
 def whole_name(dataset: str) -> str:
-    """The name of the data set that a name is a slice of; other names unchanged."""
+    """Return the name of the whole data set of a slice; other names are returned unchanged."""
     return split_slice(dataset)[0]
 
 
 def load_slice(dataset: str, part: SliceRows, load_whole: Callable[[], Data], limit: int | None) -> Data:
-    """The data set of that name: these examples of the whole, at most `limit`. Its revision follows from theirs.
+    """Load a slice of a data set, at most `limit` examples. Its revision depends on the whole's revision and the rows.
 
-    Errors: an example that the data set does not have; a data set of other content.
+    Errors: an example that the data set does not have; content that has changed.
     """
     data = load_whole()
     if not data.revision.startswith(part.digest):
@@ -131,7 +134,7 @@ def load_slice(dataset: str, part: SliceRows, load_whole: Callable[[], Data], li
     title = f"{data.title}: {part.name or count_text(len(part.rows), 'example')}"
     revision = key_for({"revision": data.revision, "rows": list(part.rows)})
     if isinstance(data, Dataset):
-        # The places of the examples among those that are valid, which is their number where all are.
+        # Index of each row among the valid examples, which equals the row if all are valid.
         places = {row: at for at, row in enumerate(row for row in range(count) if row not in data.faults)}
         examples = [data.examples[places[row]] for row in rows if row in places]
         faults = {at: data.faults[row] for at, row in enumerate(rows) if row in data.faults}

@@ -1,6 +1,6 @@
 """Tables of texts: rows of JSONL, CSV and TSV files, and their conversion to labeled examples.
 
-Cells are never evaluated: a formula is a text like any other. Every error names the line.
+Cells are never evaluated: a formula is plain text. Every error names the line.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from engine.errors import ExegesisError, UsageError, excerpt, unknown
 Content = TypeVar("Content")
 
 TableRow = tuple[str, dict[str, Any]]
-"""(place in the file, for errors; values by column)."""
+"""(location in the file, for errors; values by column)."""
 RowErrors = dict[str, str]
-"""Why a line is invalid, by its place in the file."""
+"""Errors of invalid lines, by their location in the file."""
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".jsonl")
 COLUMN_ROLES = ("text", "text_pair", "label", "rationale", "rationale_pair", "answer", "foil")
 PROMPT_ROLES = ("answer", "foil")
-"""A table with both has prompts: each text is followed by its right next token, or by a wrong one."""
+"""A table with both has prompts: `answer` is the correct next token of a text, `foil` a wrong one."""
 
 _field_limit = threading.Lock()
 
 
 def read_text(path: Path) -> str:
-    """Read a UTF-8 file without its byte order mark. Errors: why it cannot be read, in one line."""
+    """Read a UTF-8 file without its byte order mark. Errors: one line with the reason why it cannot be read."""
     if not path.exists():
         raise UsageError(f"dataset: there is no file {str(path)!r}. Check the path.")
     try:
@@ -73,7 +73,7 @@ def read_first_line(path: Path) -> str:
 
 
 def content_revision(paths: Iterable[Path], settings: Mapping[str, object]) -> str:
-    """SHA-256 of the bytes of the files and of the settings, other than None, that they were read with."""
+    """Return the SHA-256 of the bytes of files, and of the settings (other than None) that they were read with."""
     digest = hashlib.sha256()
     for path in paths:
         with path.open("rb") as file:
@@ -106,7 +106,7 @@ def read_jsonl(path: Path, errors: RowErrors | None = None) -> list[TableRow]:
 
 
 def read_tsv(path: Path, errors: RowErrors | None = None, columns: Sequence[str] = ()) -> list[TableRow]:
-    """Read the rows of a tab-separated file, whatever its suffix. `columns`: of a file without a header.
+    """Read the rows of a tab-separated file with any suffix. `columns`: names of the columns if there is no header.
 
     Tab-separated values have no quoting: a quotation mark is a plain character (IANA).
     """
@@ -216,9 +216,9 @@ def _parse_cells(header: Sequence[str], where: str, cells: Sequence[str]) -> dic
 
 @dataclass(frozen=True)
 class MappedRows:
-    """Rows converted to examples, with the task and names of their labels, and the number of rows without text.
+    """Rows converted to examples, with the task and names of their labels.
 
-    `faults`: why rows are invalid, by row number.
+    `skipped`: number of rows without text. `faults`: errors of invalid rows, by row number.
     """
 
     labels: ParsedLabels
@@ -246,7 +246,7 @@ def validate_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
 def resolve_columns(source: str, present: Sequence[str], columns: Mapping[str, str] | None) -> dict[str, str]:
     """Complete the mapping: an unmapped role takes the column of its own name, if there is one.
 
-    The columns answer and foil count together; with them the label is the answer, whatever the column label has.
+    The columns answer and foil are used only together. The label is then the answer, and the column label is ignored.
     """
     mapping = validate_columns(columns)
     for role, column in mapping.items():
@@ -307,7 +307,7 @@ def map_rows(
 def _find_faults(
     rows: Sequence[TableRow], mapping: Mapping[str, str], label_names: Sequence[str] | None, errors: RowErrors
 ) -> dict[int, str]:
-    """Why rows are invalid, by row number."""
+    """Return the errors of invalid rows, by row number."""
     faults = {}
     for place, (where, values) in enumerate(rows):
         try:
@@ -344,7 +344,7 @@ def _make_example(
             foil=foil,
         )
         if answer is not None:
-            _ = labeled.example  # a prompt has no second text, and two different tokens
+            _ = labeled.example  # raises if a prompt has a second text, or the same token twice
     except UsageError as error:
         raise ExegesisError(f"{where}: {error}") from None
     return labeled

@@ -1,4 +1,4 @@
-"""The task of each registered data set, the number of its examples, and the set that fits a model."""
+"""The task of each registered data set, the number of its examples, and the shipped data set of a task."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ NEXT_TOKEN = "Next token"
 
 @dataclass(frozen=True)
 class DatasetFacts:
-    """`examples`: the size of the default split; None for a set that Exegesis does not ship, whose copies differ."""
+    """Facts about a registered data set.
+
+    `examples`: size of the default split; None if Exegesis does not ship the data set, as copies differ.
+    """
 
     task: str
     examples: int | None = None
@@ -47,35 +50,38 @@ FACTS: Mapping[str, DatasetFacts] = {
     "photos": DatasetFacts("", 12),
     "cifar10": DatasetFacts("Objects"),
 }
-"""By registered name; of a task, the sets that Exegesis ships come first. The photographs have no labels."""
+"""Facts by registered name. Within a task, the data sets that Exegesis ships come first. `photos` has no labels."""
 TASKS = tuple(dict.fromkeys(facts.task for facts in FACTS.values() if facts.task))
 TASK_LABELS = {"Sentiment": SENTIMENT_LABELS, f"Inference{PAIRS}": NLI_LABELS}
-"""The classes of tasks whose sets all have the same ones."""
+"""Classes of the tasks whose data sets all have the same ones."""
 DRAW_OPTIONS = frozenset({"count", "seed", "sentences", "kind", "cues", "size"})
-"""Options by which other examples are drawn whose labels mean the same. Others, such as `context`, change that."""
+"""Options that select other examples, but keep the meaning of labels. Others, such as `context`, change it."""
 
 
 def registered_dataset(name: str) -> str:
-    """The registered name in a name with or without options; empty for a file, a folder or a hub id."""
+    """Return the registered name of a data set without its options; empty for a file, a folder or a hub id."""
     return datasets.registered_name(name) or image_datasets.registered_name(name) or ""
 
 
 def task_of_dataset(name: str) -> str:
-    """The task of a registered data set, with or without options; empty for any other."""
+    """Return the task of a registered data set, with or without options; empty for any other."""
     facts = FACTS.get(registered_dataset(name))
     return facts.task if facts else ""
 
 
 def label_name(name: str) -> str:
-    """The name of a set without its slice and without the options that leave the meaning of its labels as it is.
+    """Return the name of a data set without its slice and without the options that keep the meaning of its labels.
 
-    Sets of the same label name answer the same question, so an accuracy on one says something of the others.
+    Data sets with the same result ask the same question, so an accuracy on one is informative about the others.
     """
     return _without(name, DRAW_OPTIONS)
 
 
 def source_name(name: str) -> str:
-    """The name of a set without its slice, number of examples and seed: draws from one source are as hard."""
+    """Return the name of a data set without its slice, number of examples and seed.
+
+    Data sets with the same result are draws from one source, so they are equally difficult.
+    """
     return _without(name, {"count", "seed"})
 
 
@@ -86,12 +92,12 @@ def _without(name: str, dropped: Collection[str]) -> str:
 
 
 def example_count(name: str) -> int | None:
-    """The number of examples in a registered set's default split; None where options or a copy decide it."""
+    """Return the number of examples in a data set's default split; None if it depends on options or on a local copy."""
     facts = FACTS.get(name)
     return facts.examples if facts else None
 
 
 def shipped_dataset(task: str) -> str:
-    """The first shipped data set of a task; empty if there is none."""
+    """Return the first shipped data set of a task; empty if there is none."""
     shipped = (name for name, facts in FACTS.items() if facts.task == task and facts.examples is not None)
     return next(shipped, "") if task else ""

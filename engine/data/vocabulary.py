@@ -35,11 +35,11 @@ STRONG_ADJECTIVES = Sides(
     parse_list("terrible, awful, dreadful, horrible, appalling, atrocious, abysmal, disastrous"),
 )
 INTENSIFIERS = parse_list("very, really, truly, remarkably, extremely, so")
-"""One step up, before a plain adjective."""
+"""Words that raise the weight of a plain adjective by one."""
 STRONG_INTENSIFIERS = parse_list("absolutely, simply, utterly, truly")
-"""One step up, before a strong adjective."""
+"""Words that raise the weight of a strong adjective by one."""
 DIMINISHERS = parse_sides("fairly, reasonably, somewhat, moderately", "a bit, slightly, somewhat, a little")
-"""One step down, before a plain adjective."""
+"""Words that lower the weight of a plain adjective by one."""
 
 LIKING_VERBS = {
     2: parse_sides("liked, enjoyed", "disliked, resented"),
@@ -75,7 +75,7 @@ OUTCOMES = {
     True: parse_list("and so it turned out, and I was right"),
     False: parse_list("but I was mistaken, but not at all"),
 }
-"""By whether an expectation was met."""
+"""The writer's comment, by whether an expectation was met."""
 EXPECTATIONS = parse_list("I had expected, I was sure, I had assumed")
 SUMMARIES = parse_list("all in all, overall, in the end, on the whole, all things considered, to sum up")
 CONTRASTS = (
@@ -89,7 +89,7 @@ CONTRASTS = (
     "{aside}; still, {main}",
     "{aside}; nevertheless, {main}",
 )
-"""Connectives after or before which the main clause counts."""
+"""Contrasts of two clauses, of which only the main one counts."""
 
 
 @dataclass(frozen=True)

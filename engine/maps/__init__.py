@@ -1,1 +1,1 @@
-"""Maps of other tools, imported from a file: each set is a method for its own inputs, which computes nothing."""
+"""Maps of other tools, imported from files. Each set is a method for its own inputs, which looks maps up."""

@@ -1,4 +1,4 @@
-"""Alignment of imported scores with the tokens or patches of a model, by character offsets where they are given."""
+"""Alignment of imported scores with the tokens or patches of a model, by character offsets if they are given."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from engine.request import Example, Input
 from engine.result import Token
 
 MARKERS = re.compile(r"^(##|Ġ|▁|Ċ|\s)+|(</w>|\s)+$")
-"""What tokenizers write around a token: WordPiece, byte-level BPE, Unigram."""
+"""Marks that tokenizers add to a token: WordPiece, byte-level BPE, Unigram."""
 
 
 def align(entry: MapEntry, example: Input, encoded: EncodedInput) -> Float[np.ndarray, "feature"]:
-    """One score for each token or patch that may be removed, in their order.
+    """Return one score for each token or patch that may be removed, in order.
 
-    A span of several whole tokens, such as a word, shares its score equally among them. Errors: the first place where
-    the file and the model disagree.
+    The score of a span of several whole tokens, such as a word, is divided equally among them. Errors: the first
+    mismatch between the file and the model.
     """
     if encoded.grid is not None:
         return _align_patches(entry, encoded.grid)
@@ -62,12 +62,12 @@ def _align_by_count(entry: MapEntry, encoded: EncodedInput, count: int) -> Float
 
 
 def _folded(text: str) -> str:
-    """Lower case, character by character, so that the offsets stay."""
+    """Convert to lower case, character by character, so that offsets do not change."""
     return "".join(lower if len(lower := character.lower()) == 1 else character for character in text)
 
 
 def locate_tokens(entry: MapEntry, tokens: Sequence[str], example: Example) -> list[tuple[int, Span]]:
-    """The segment and the characters of each token, found one after the other in the text, then in its pair."""
+    """Return (segment, span in characters) of each token, located in order in the text, then in its pair."""
     texts, segment, cursor, spans = [_folded(text) for text in example.texts], 0, 0, list[tuple[int, Span]]()
     for at, token in enumerate(tokens):
         word = _folded(MARKERS.sub("", token))
@@ -93,9 +93,10 @@ def _share(
     tokens: Sequence[Token],
     example: Example,
 ) -> Float[np.ndarray, "feature"]:
-    """Give each span's score to the tokens inside it, which no other span may touch. White space alone gets 0.
+    """Divide the score of each span among the tokens inside it, which no other span may touch.
 
-    As many spans as tokens are taken in their order, so that tokens that share a character have a score each.
+    Tokens of white space alone get 0. If there is one span around each token, they are matched in order, so that tokens
+    that share a character each have a score.
     """
     if len(spans) == len(tokens) and all(map(_is_inside, tokens, spans)):
         return scores

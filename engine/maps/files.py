@@ -1,11 +1,11 @@
-"""Files of maps as other tools write them: JSON, or `.npz` without pickles. Files are untrusted: all is checked.
+"""Files of maps from other tools: JSON, or `.npz` without pickles. Files are untrusted, so everything is checked.
 
-JSON: `{"tool", "method", "model"?, "signed"?, "maps": [...]}`. A map names its input, by `dataset`, `example` and
-perhaps `split`, or by `text` and `text_pair`, has its `scores`, and what they belong to: `offsets` ([start, end) in
+JSON: `{"tool", "method", "model"?, "signed"?, "maps": [...]}`. A map names its input by `dataset`, `example` and
+optionally `split`, or by `text` and `text_pair`. It has `scores`, and what they belong to: `offsets` ([start, end) in
 characters, with the `segments` of a pair), `tokens`, or the `grid` of a picture. `target`: the explained class or
-token, `contrast`: the token that it is compared with.
+token. `contrast`: the token that it is compared with.
 
-NumPy: the same names as arrays. `scores` of all maps one after the other with `lengths`, or a row or grid a map.
+NumPy: arrays of the same names. `scores` of all maps are concatenated, with `lengths`, or have one row or grid per map.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from engine.errors import ExegesisError, UsageError, excerpt
 from engine.format import count_text
 
 MOST_BYTES = 32_000_000
-"""Of a file, and of the arrays in it."""
+"""Maximum size of a file, and of the arrays in it."""
 MOST_MAPS = 20_000
 LARGEST = 1e30
-"""Score, whatever its sign: sums and squares of larger ones overflow."""
+"""Largest absolute score: sums and squares of larger ones overflow."""
 MOST_CHARACTERS = 80
-"""Of the names of tools and methods."""
+"""Maximum length of the names of tools and methods."""
 FIELDS = {
     "dataset", "example", "split", "text", "text_pair", "tokens", "offsets", "segments", "grid", "scores", "target",
     "contrast",
@@ -39,10 +39,10 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class MapEntry:
-    """One map of a file. `place`: its number in the file, from 1, for errors.
+    """A map of a file. `place`: its number in the file, from 1, for errors.
 
-    The input is an example of a data set, or a text. `offsets`, `tokens`: what the scores belong to; both None for one
-    score for each token of the model.
+    The input is an example of a data set, or a text. `offsets`, `tokens`: what the scores belong to; if both are None,
+    there is one score for each token of the model.
     """
 
     place: int
@@ -61,14 +61,14 @@ class MapEntry:
 
     @property
     def name(self) -> str:
-        """The map in errors."""
+        """Name of the map in errors."""
         where = f"example {self.example} of {self.dataset}" if self.dataset else f"text {excerpt(self.text, 40)}"
         return f"map {self.place} ({where})"
 
 
 @dataclass(frozen=True)
 class MapFile:
-    """A file of maps. `model`: the model that was explained, "" where the file names none."""
+    """A file of maps. `model`: the model that was explained, or "" if the file names none."""
 
     tool: str
     method: str
@@ -78,9 +78,9 @@ class MapFile:
 
 
 def read_maps(content: bytes, name: str) -> MapFile:
-    """Read a file of maps. `name`: its name, which tells the format. Nothing in it is run or unpickled.
+    """Read a file of maps. `name`: its name, whose suffix is the format. Nothing in the file is executed or unpickled.
 
-    Errors name the first map and field that is wrong.
+    Errors: name the first map and field that is wrong.
     """
     if len(content) > MOST_BYTES:
         raise UsageError(f"{excerpt(name)}: must have at most {MOST_BYTES // 10**6} MB. Split it into several files.")
@@ -96,7 +96,7 @@ def read_maps(content: bytes, name: str) -> MapFile:
 
 
 def parse_maps(plain: object) -> MapFile:
-    """The maps in plain values. Errors: as `read_maps`."""
+    """Parse maps from plain values. Errors: as in `read_maps`."""
     if not isinstance(plain, Mapping):
         raise UsageError(f"maps: must be a JSON object with tool, method and maps, got {type(plain).__name__}.")
     if unknown := sorted(map(str, plain.keys() - HEAD)):
@@ -154,7 +154,7 @@ def _parse_entry(place: int, entry: object) -> MapEntry:
 
 
 def _parse_scores(place: int, scores: object) -> tuple[float, ...]:
-    """The scores, of a grid row by row."""
+    """Parse scores; those of a grid are joined row by row."""
     if isinstance(scores, list) and scores and all(isinstance(row, list) for row in scores):
         scores = [score for row in scores for score in row]
     if not isinstance(scores, list) or not scores:
@@ -196,7 +196,7 @@ def _wrong(place: int, field: str, allowed: str, got: object) -> UsageError:
 
 
 def _read_arrays(content: bytes, name: str) -> dict[str, Any]:
-    """The arrays of an npz as the fields of the JSON format."""
+    """Read the arrays of a `.npz` file as the fields of the JSON format."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if sum(part.file_size for part in archive.infolist()) > MOST_BYTES:
@@ -217,7 +217,7 @@ def _read_arrays(content: bytes, name: str) -> dict[str, Any]:
 
 
 def _split_arrays(given: dict[str, np.ndarray], name: str) -> list[dict[str, Any]]:
-    """One object a map. Arrays of one value count for all maps; a grid is that of the scores."""
+    """Return one object per map. Single values apply to all maps; scores with three axes determine the grid."""
     scores, lengths = given.pop("scores"), given.pop("lengths", None)
     if lengths is None:
         rows = list(scores) if scores.ndim > 1 else [scores]

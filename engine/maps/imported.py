@@ -1,8 +1,8 @@
-"""Imported sets of maps as methods: stored as one file each in the home, and offered as `maps:NAME`.
+"""Imported sets of maps as methods, stored as one file each in the home and available as `maps:NAME`.
 
-A set is of one model and one kind of input. It has the map of an input and a class or it has none: nothing is
-computed. So methods that need the maps of changed inputs or models refuse it. The facts of all sets are in memory, and
-the maps of those that were used last.
+A set is for one model and one kind of input. Its maps are looked up by input and class; none is computed. Methods that
+need maps of changed inputs or models therefore refuse it. The facts of all sets are held in memory, and the maps of
+those that were used last.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from engine.maps import alignment
     from engine.maps.files import MapEntry, MapFile
     from engine.models.classifier import AnyClassifier, EncodedInput
-else:  # the list of methods is read before any model, and by what these import
+else:  # methods are listed before any model is loaded, and by modules that these import
     explain, input_kinds = LazyModule("engine.explain"), LazyModule("engine.input_kinds")
     runtime, sources = LazyModule("engine.runtime"), LazyModule("engine.data.sources")
     image_datasets, predictions = LazyModule("engine.data.image_datasets"), LazyModule("engine.predictions")
@@ -49,22 +49,22 @@ FORMAT = 1
 SUFFIX = ".json"
 NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,49}")
 CLOSE = 0.02
-"""By how much the probability of the explained class may differ from that at the import, as in half precision."""
+"""Largest change of the explained class's probability since the import, as it may occur in half precision."""
 FAMILY = "imported"
 DIGITS = 32
-"""Of the digest of an input."""
+"""Number of hexadecimal digits of the digest of an input."""
 IN_MEMORY = 4
-"""Sets whose maps are in memory."""
+"""Number of sets whose maps are held in memory."""
 MOST_COMPARED = 5_000
-"""Examples of a data set that are compared with a set, at most."""
+"""Largest number of texts of a data set that are compared with a set."""
 
 
 @dataclass(frozen=True, eq=False)
 class StoredMap:
-    """One map: the scores of the features in their order. `probability`: of the explained class at the import.
+    """A map: the scores of the features in order. `probability`: probability of the explained class at the import.
 
-    `input`: of what the model reads (`input_digest`). `source`: of the example (`source_digest`); "" in sets that were
-    imported before it was stored.
+    `input`: digest of what the model reads (`input_digest`). `source`: digest of the example (`source_digest`); "" in
+    sets that were imported before it was stored.
     """
 
     input: str
@@ -76,7 +76,7 @@ class StoredMap:
 
 @dataclass(frozen=True, eq=False)
 class ImportedMaps:
-    """The facts of a set of maps. `maps`, `inputs`: the numbers of maps and of different inputs. `digest`: of its file.
+    """The facts of a set of maps. `maps`, `inputs`: number of maps and of distinct inputs. `digest`: hash of its file.
 
     `has_sources`: whether all maps have the digest of their example.
     """
@@ -96,16 +96,16 @@ class ImportedMaps:
 
     @property
     def by_input(self) -> Mapping[str, Mapping[str, StoredMap]]:
-        """The maps of each input by class. Errors: the file has changed or is gone."""
+        """The maps of each input by class. Errors: the file has changed or is missing."""
         return _stored_maps(str(maps_folder() / f"{self.name}{SUFFIX}"), self.digest)
 
     @property
     def id(self) -> str:
-        """The id of its method."""
+        """Id of its method."""
         return f"{IMPORTED_PREFIX}{self.name}"
 
     def why_not(self, model: str) -> str:
-        """Why it cannot be used on a model, else ""."""
+        """Return the reason why the set cannot be used on a model, or ""."""
         if model != self.model:
             return f"{self.id} holds maps of {self.model}, not of {model}. Import maps of {model} to see them here."
         if catalog.revision(model) != self.revision:
@@ -114,10 +114,10 @@ class ImportedMaps:
 
 
 def count_covered(stored: ImportedMaps, dataset: str, split: str | None = None) -> tuple[int, int] | None:
-    """The number of examples of a data set that a set has maps of, and of all. Reads no model.
+    """Return (number of examples of a data set that a set has maps of, number of examples). Reads no model.
 
-    None where it is not known: the set is of an older import, the data set has more than `MOST_COMPARED` examples, or
-    its pictures were not read yet. Errors: those of reading the data set.
+    None if unknown: the set was imported by an older version, the data set has more than `MOST_COMPARED` texts, or its
+    pictures have not been read yet. Errors: those of reading the data set.
     """
     if not stored.has_sources:
         return None
@@ -133,7 +133,10 @@ def count_covered(stored: ImportedMaps, dataset: str, split: str | None = None) 
 
 
 def has_map(stored: ImportedMaps, example: Input) -> bool | None:
-    """Whether a set has a map of an example, for any class. Reads no model. None where it is not known, as above."""
+    """Whether a set has a map of an example, for any class. Reads no model.
+
+    None if unknown: the set was imported by an older version.
+    """
     if not stored.has_sources:
         return None
     return source_digest(example) in _sources(stored)
@@ -150,15 +153,16 @@ def _readable(source: sources.ExampleSource) -> Iterable[Input]:
 
 
 def maps_folder() -> Path:
-    """The folder of imported maps. It may not exist yet."""
+    """Return the folder of imported maps, which may not exist yet."""
     return home() / "maps"
 
 
 def import_maps(file: MapFile, name: str, model: str = "", report: Report = silent) -> ImportedMaps:
-    """Check a file of maps against its model, and store it under a name that must be new.
+    """Check a file of maps against its model, and store it under a new name.
 
-    `model`: where the file names none. The model reads every input, so that scores and tokens are known to match.
-    Errors: the first map that does not match; nothing is stored then.
+    `model`: the model, if the file names none. It reads every input, to verify that scores and tokens match.
+    Errors: an invalid or used name; the model is missing or is another one; the first map that does not match. Nothing
+    is stored after an error.
     """
     if not NAME.fullmatch(name):
         raise not_allowed("name", "letters, digits, dots, - and _, at most 50", name)
@@ -194,14 +198,14 @@ def import_maps(file: MapFile, name: str, model: str = "", report: Report = sile
 
 
 class _Inputs:
-    """The inputs that entries name, each data set loaded once."""
+    """Reader of the inputs that entries name, which loads each data set once."""
 
     def __init__(self, kind: str, model: str) -> None:
         self.kind, self.is_causal = kind, catalog.is_causal(model)
         self.sources: dict[tuple[str, str | None], Any] = {}
 
     def read(self, entry: MapEntry) -> Input:
-        """The input of an entry. Errors: it is not there."""
+        """Return the input of an entry. Errors: it does not exist, or is of another kind."""
         try:
             example = self._read(entry)
         except ExegesisError as error:
@@ -224,7 +228,7 @@ class _Inputs:
 
 
 def _stored_map(model: AnyClassifier, entry: MapEntry, example: Input) -> StoredMap:
-    """The map as it is stored. The caller holds the device."""
+    """Convert an entry to a stored map. The caller must hold the device."""
     try:
         encoded = model.encode(example)
         [prediction] = explain.predict_encoded(model, [encoded])
@@ -237,15 +241,15 @@ def _stored_map(model: AnyClassifier, entry: MapEntry, example: Input) -> Stored
 
 
 def input_digest(encoded: EncodedInput) -> str:
-    """Identifies an input as the model reads it; a moved neighbor of it is another input."""
+    """Return a digest of an input as the model reads it. An input with moved embeddings has another digest."""
     moves = getattr(encoded, "moves", None)
-    # The classes of a prompt are no part of it: a map names its class.
+    # The classes of a prompt are not included: a map names its class.
     parts = (encoded.ids.tobytes(), getattr(encoded, "types", np.zeros(0)).tobytes(), b"" if moves is None else moves)
     return hashlib.sha256(b"|".join(bytes(part) for part in parts)).hexdigest()[:DIGITS]
 
 
 def source_digest(example: Input) -> str:
-    """Identifies an example whatever the model: by its texts or its pixels. The class of a prompt is no part of it."""
+    """Return a digest of an example's texts or pixels, for any model. The classes of a prompt are not included."""
     if isinstance(example, Picture):
         return example.digest[:DIGITS]
     texts = [example.text, example.text_pair] if isinstance(example, Example) else example.as_plain()
@@ -253,7 +257,7 @@ def source_digest(example: Input) -> str:
 
 
 FACTS = ("name", "kind", "model", "revision", "tool", "method", "signed", "date")
-"""The fields of a set in its file, beside its maps."""
+"""Fields of a set in its file, other than its maps."""
 
 
 def _write(imported: ImportedMaps, maps: Iterable[StoredMap], path: Path) -> None:
@@ -274,7 +278,7 @@ def load(path: Path) -> ImportedMaps:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], list[StoredMap], str]:
-    """The fields of a file, its maps and its digest. Errors: what is wrong with the file."""
+    """Return the fields of a file, its maps and its digest. Errors: the file cannot be read, and why."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -320,7 +324,7 @@ def _unreadable(path: Path, reason: str) -> ExegesisError:
 
 @functools.lru_cache(maxsize=IN_MEMORY)
 def _stored_maps(path: str, digest: str) -> Mapping[str, Mapping[str, StoredMap]]:
-    """The maps of each input by class, of a file with that digest."""
+    """Return the maps of each input by class. Errors: the file no longer has this digest."""
     _, maps, current = _read(Path(path))
     if current != digest:
         raise ExegesisError(f"maps {Path(path).stem}: the file has just changed. Try again.")
@@ -331,23 +335,23 @@ def _stored_maps(path: str, digest: str) -> Mapping[str, Mapping[str, StoredMap]
 
 
 def all_imported() -> list[ImportedMaps]:
-    """All imported sets by name, without damaged ones."""
+    """Return all imported sets in order of their names, without damaged ones."""
     return [one for one in _all_files().values() if isinstance(one, ImportedMaps)]
 
 
 def damaged_sets() -> dict[str, str]:
-    """Why sets cannot be read, by their names."""
+    """Return the reasons why sets cannot be read, by name."""
     return {name: one for name, one in _all_files().items() if isinstance(one, str)}
 
 
 def refuse_damaged(name: str) -> None:
-    """Raise an error that says why the set of that name cannot be read, if it is there and cannot."""
+    """Raise an error with the reason if a set exists but cannot be read."""
     if reason := damaged_sets().get(name):
         raise UsageError(f"method: {reason}")
 
 
 def _all_files() -> dict[str, ImportedMaps | str]:
-    """Each set by its name, or why it cannot be read."""
+    """Return each set by its name, or the reason why it cannot be read."""
     folder = maps_folder()
     paths = sorted(path for path in folder.glob(f"[!.]*{SUFFIX}") if path.is_file())
     sets: dict[str, ImportedMaps | str] = {}
@@ -360,7 +364,7 @@ def _all_files() -> dict[str, ImportedMaps | str]:
 
 @functools.lru_cache(maxsize=512)
 def _load_once(path: str, modified: int, size: int) -> ImportedMaps | str:
-    """The facts of a file, or why it cannot be read. `modified`, `size`: change with the file."""
+    """Load the facts of a file, or the reason why it cannot be read. `modified`, `size`: part of the cache key."""
     try:
         return load(Path(path))
     except ExegesisError as error:
@@ -368,7 +372,7 @@ def _load_once(path: str, modified: int, size: int) -> ImportedMaps | str:
 
 
 def find_imported(name: str) -> ImportedMaps:
-    """The imported set of that name. Errors list the known ones."""
+    """Return the imported set of that name. Errors: an unknown name, with a list of the known ones."""
     by_name = {one.name: one for one in all_imported()}
     if name not in by_name:
         raise unknown("maps", name, by_name)
@@ -376,7 +380,7 @@ def find_imported(name: str) -> ImportedMaps:
 
 
 def remove(name: str) -> None:
-    """Delete an imported set; results that are in the cache stay. Errors: there is none of that name."""
+    """Delete an imported set; cached results are not deleted. Errors: no set has that name."""
     path = maps_folder() / f"{name}{SUFFIX}"
     if Path(name).name != name or not path.is_file():  # a damaged one can be removed too
         find_imported(name)
@@ -384,13 +388,13 @@ def remove(name: str) -> None:
 
 
 def methods(kind: str) -> dict[str, Explainer]:
-    """The method of each imported set for inputs of a kind, by id."""
+    """Return the method of each imported set for inputs of a kind, by id."""
     return {one.id: _method(one) for one in all_imported() if one.kind == kind}
 
 
 @functools.lru_cache(maxsize=512)
 def _method(imported: ImportedMaps) -> Explainer:
-    """The method that looks maps up in a set."""
+    """Build the method that looks up maps in a set."""
 
     def resolve(params: Any, model: str) -> Any:
         if why_not := imported.why_not(model):
@@ -417,7 +421,7 @@ def _method(imported: ImportedMaps) -> Explainer:
 
 
 def _look_up(imported: ImportedMaps, task: Task, params: object) -> list[Attribution]:
-    """The imported map of each item. Errors: there is none of that input, class or model."""
+    """Return the imported map of each item. Errors: there is none of its input or class, or the model has changed."""
     return [_attribution(imported, item) for item in task.items]
 
 

@@ -1,7 +1,7 @@
-"""Results that come with the project, so that its examples open at once, in an empty home and before torch is loaded.
+"""Results shipped with the project, so that its examples open at once, with an empty home and before torch is loaded.
 
-They are ordinary cache entries under the same keys: once a key changes (a method's version, a parameter, the model) the
-lookup misses, and the result is computed. `python -m engine.shipped.make` computes those that are missing.
+They are ordinary cache entries under the usual keys. When a key changes (a method's version, a parameter, the model),
+the lookup misses and the result is computed. `python -m engine.shipped.make` computes the missing ones.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from cache import CorruptEntry, decode
 from cache.codec import Arrays, Meta
 
 EXPLANATIONS = Path(__file__).parent / "results.jsonl"
-"""One sealed entry a line, in base64."""
+"""One encoded entry per line, in base64."""
 EVALUATIONS = Path(__file__).parent / "evaluations.jsonl"
-"""As `EXPLANATIONS`, each entry packed by zlib: their numbers are mostly alike."""
+"""As `EXPLANATIONS`, with each entry compressed by zlib, as many values are alike."""
 RANDOMIZATIONS = Path(__file__).parent / "randomizations.jsonl"
-"""Packed alike."""
+"""Same format as `EVALUATIONS`."""
 ATTACKS = Path(__file__).parent / "attacks.jsonl"
-"""Packed alike."""
+"""Same format as `EVALUATIONS`."""
 BEHAVIORS = Path(__file__).parent / "behaviors.jsonl"
-"""Packed alike."""
+"""Same format as `EVALUATIONS`."""
 CORPORA = Path(__file__).parent / "corpora.jsonl"
-"""Packed alike."""
+"""Same format as `EVALUATIONS`."""
 CONCEPTS = Path(__file__).parent / "concepts.jsonl"
-"""Packed alike."""
+"""Same format as `EVALUATIONS`."""
 RULES = Path(__file__).parent / "rules.jsonl"
-"""Packed alike."""
+"""Same format as `EVALUATIONS`."""
 SCAFFOLDS = Path(__file__).parent / "scaffolds.jsonl"
-"""Packed alike. They take hours, so that `python -m engine.scaffold.ship` makes them apart from the others."""
+"""Same format as `EVALUATIONS`. They take hours, so `python -m engine.scaffold.ship` computes them separately."""
 SUPPRESSORS = Path(__file__).parent / "suppressors.jsonl"
-"""Packed alike. `python -m engine.suppressor.ship` makes them: it trains two models first."""
+"""Same format as `EVALUATIONS`. `python -m engine.suppressor.ship` computes them, after training two models."""
 
 _ignored = False
 
 
 def find(key: str) -> tuple[Meta, Arrays] | None:
-    """The shipped entry of the key, or None; a damaged one counts as missing."""
+    """Return the shipped entry of a key, or None if it is missing or damaged."""
     body = None if _ignored else entries().get(key)
     try:
         return None if body is None else decode(body, key)
@@ -52,7 +52,7 @@ def find(key: str) -> tuple[Meta, Arrays] | None:
 
 @functools.cache
 def entries() -> dict[str, bytes]:
-    """Every shipped entry by its key."""
+    """Return all shipped entries, encoded, by key."""
     files = (EVALUATIONS, RANDOMIZATIONS, ATTACKS, BEHAVIORS, CORPORA, CONCEPTS, RULES, SCAFFOLDS, SUPPRESSORS)
     packed = (line for file in files for line in _bodies(file))
     return dict(_bodies(EXPLANATIONS)) | {key: zlib.decompress(body) for key, body in packed}
@@ -66,7 +66,7 @@ def _bodies(file: Path) -> Iterator[tuple[str, bytes]]:
 
 @contextlib.contextmanager
 def ignore_entries() -> Iterator[None]:
-    """Find no shipped entry inside, so that results are computed anew. For one thread only."""
+    """Ignore shipped entries within the block, so that results are recomputed. Not thread-safe."""
     global _ignored
     _ignored = True
     try:

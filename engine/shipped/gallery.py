@@ -1,7 +1,7 @@
 """The gallery of examples, each with what it shows and the two methods whose maps show it best.
 
-The reviews and texts are for a classifier, the prompts for a language model: of each data set of prompts the first one
-that shows what the card says.
+The reviews and texts are for a classifier, the prompts for a language model. Each prompt is the first one of its data
+set that shows what the card says.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ DATASET = "reviews"
 PROMPT_MODEL = "tiny-llama"
 METHODS = ("gradient_x_input", "gradient_l2", "attention_mean", "attention_rollout", "occlusion",
            "integrated_gradients", "kernel_shap", "random")  # fmt: skip
-"""The methods that the Text page opens with."""
+"""Methods that are selected when the Text page opens."""
 PICTURE_MODEL = "scenes-vit"
 PICTURE_DATASET = "scenes"
 PICTURE_METHODS = ("gradient_x_input", "grad_cam", "attention_rollout", "occlusion", "integrated_gradients", "random")
-"""The methods that the Images page opens with."""
+"""Methods that are selected when the Images page opens."""
 
 
 @dataclass(frozen=True)
 class GalleryCard:
-    """An example of a data set by its index, or a text of our own.
+    """An example of the gallery: an example of a data set by its index, or a text written for the gallery.
 
-    `method`: its map is on the card. `second`: its map is the second on the Text page. `see` must be true of both.
+    `method`: method of the map on the card. `second`: method of the second map on the Text page. `see`: what the maps
+    show; it must be true of both.
     """
 
     title: str
@@ -48,12 +49,12 @@ class GalleryCard:
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The methods that the Text page opens with, the card's own first."""
+        """Methods that are selected when the card opens on the Text page, the card's own first."""
         return tuple(dict.fromkeys((self.method, self.second, *METHODS)))
 
     @property
     def label(self) -> str | None:
-        """The label of the example, of a prompt its right next token; None for a text of our own."""
+        """Label of the example (for a prompt, its correct next token); None for a text written for the gallery."""
         if self.index is None:
             return None
         data = _dataset(self.dataset)
@@ -163,16 +164,16 @@ def _dataset(name: str) -> Dataset:
 
 
 def find_card(model: str, example: Example) -> GalleryCard | None:
-    """The card of this model and text; None where the gallery has none."""
+    """Return the card of a model and a text, or None."""
     return next((card for card in GALLERY if card.model == model and card.example == example), None)
 
 
 def picture_requests() -> list[Request]:
-    """The explanations that the Images page opens with, all of the first picture."""
+    """Return the requests of the explanations that the Images page opens with, all of the first picture."""
     picture = Picture(load_images(PICTURE_DATASET)[0].pixels)
     return [Request(PICTURE_MODEL, method, picture) for method in PICTURE_METHODS]
 
 
 def gallery_requests() -> list[Request]:
-    """The requests of all shipped explanations: of each text by each method, and those of the first picture."""
+    """Return the requests of all shipped explanations: each text by each method, and those of the first picture."""
     return [card.request(method) for card in GALLERY for method in METHODS] + picture_requests()

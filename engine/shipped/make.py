@@ -1,7 +1,7 @@
-"""Computes the shipped results: `python -m engine.shipped.make`.
+"""Compute the shipped results: `python -m engine.shipped.make`.
 
-They are the explanations of the gallery, a similarity, and the experiments that pages open with. Those that are current
-are kept as they are.
+They are the explanations of the gallery, a similarity, and the experiments that pages open with. Results that are
+current are reused.
 """
 
 from __future__ import annotations
@@ -40,38 +40,38 @@ from engine.store import result_store
 
 if TYPE_CHECKING:
     from engine import similarity
-else:  # it loads torch, and the keys of the other results are read without
+else:  # it imports torch, which the keys of the other results do not need
     similarity = LazyModule("engine.similarity")
 
 EVALUATION_PLANS: Mapping[str, EvaluationPlan] = EVALUATE.opens_with
-"""The evaluations by the kind of input: methods on hand-written reviews, and on marked pictures."""
+"""Plans of the evaluations by kind of input: methods on hand-written reviews, and on marked pictures."""
 
 
 def evaluation_keys(plan: EvaluationPlan) -> tuple[str, ...]:
-    """The keys of an evaluation; empty where it is missing or not current."""
+    """Return the keys of an evaluation's results; empty if any is missing or outdated."""
     plan, sample = experiments.prepare(plan)
     keys = [experiments.entry_key(part, sample) for part in experiments.parts_of(plan)]
     return tuple(key for key in keys if key is not None) if None not in keys else ()
 
 
 def compute_evaluations() -> list[str]:
-    """Compute the evaluations that are missing. Returns the keys of all."""
+    """Compute the missing evaluations. Returns the keys of all."""
     for plan in EVALUATION_PLANS.values():
         experiments.carry_out(plan)
     return [key for plan in EVALUATION_PLANS.values() for key in evaluation_keys(plan)]
 
 
 RANDOMIZATION_PLANS: Mapping[str, RandomizationPlan] = RANDOMIZE.opens_with
-"""The randomizations by the kind of input: a few reviews on a text model, a few scenes on an image model."""
+"""Plans of the randomizations by kind of input: a few reviews on a text model, a few scenes on an image model."""
 
 
 def randomization_keys() -> tuple[str, ...]:
-    """The keys of the results, and of the maps those that the page opens with: of the cascade, by the first seed."""
+    """Return the keys of the results, and of the maps that the page opens with: those of the cascade and first seed."""
     return tuple(key for plan in RANDOMIZATION_PLANS.values() for key in _randomization_keys(plan))
 
 
 def compute_randomizations() -> tuple[str, ...]:
-    """Compute the randomizations that are missing. Returns the keys of all."""
+    """Compute the missing randomizations. Returns the keys of all."""
     for plan in RANDOMIZATION_PLANS.values():
         experiments.carry_out(plan)
     return randomization_keys()
@@ -90,13 +90,13 @@ def _randomization_keys(plan: RandomizationPlan) -> Iterator[str]:
 
 
 def behavior_keys() -> tuple[str, ...]:
-    """The keys of the behavior results, one of each task on each of its models."""
+    """Return the keys of the behavior results, one for each task and model."""
     samples = [(plan, experiments.sample_of(plan)) for plan in INCLUDED]
     return tuple(experiments.key_of(part, sample) for plan, sample in samples for part in experiments.parts_of(plan))
 
 
 def compute_behaviors() -> tuple[str, ...]:
-    """Compute the behavior results that are missing. Returns the keys of all."""
+    """Compute the missing behavior results. Returns the keys of all."""
     for plan in INCLUDED:
         experiments.carry_out(plan)
     return behavior_keys()
@@ -104,16 +104,16 @@ def compute_behaviors() -> tuple[str, ...]:
 
 ATTACK_METHOD = "gradient_x_input"
 ATTACK_STEPS = 100
-"""The number of steps that the page opens with."""
+"""Number of steps that the page opens with."""
 ATTACK_PLACES = {"text": PLACES[0], "image": PIXELS}
-"""The place of the attacked numbers, by the kind of input."""
+"""What the attacks perturb, by kind of input."""
 ATTACK_OTHERS = {
     "text": ("gradient_l2", "attention_rollout", "occlusion"),
     "image": ("gradient_l2", "attention_rollout"),
 }
-"""Other methods whose maps of the attacked example are shown, by the kind of input."""
+"""Other methods whose maps of the attacked example are shown, by kind of input."""
 ATTACK_EXAMPLES = 50
-"""The number of examples that the page opens with. `reviews-minilm` is right on 38 of them, `scenes-vit` on all."""
+"""Number of examples that the page opens with. `reviews-minilm` is correct on 38 of them, `scenes-vit` on all."""
 
 
 def _attack_options(kind: str) -> dict[str, Plain]:
@@ -128,18 +128,18 @@ ATTACK_PLANS: Mapping[str, AttackPlan] = {
     )
     for kind, model, dataset in (("text", "reviews-minilm", "reviews"), ("image", "scenes-vit", "scenes"))
 }  # fmt: skip
-"""The attacks on several examples, by the kind of input."""
+"""Plans of the attacks on several examples, by kind of input."""
 
 
 def attack_requests(kind: str) -> list[AttackRequest]:
-    """The attacks on one example, the first review or the first scene, by both objectives."""
+    """Return the attacks on one example, the first review or scene, one for each objective."""
     plan = ATTACK_PLANS[kind]
     first = load_source(kind, plan.dataset, plan.split).read(0)
     return [plan.request(plan.models[0], objective, ATTACK_METHOD, first) for objective in OBJECTIVES]
 
 
 def attack_keys() -> tuple[str, ...]:
-    """The keys of the attacks on one example, of other methods' maps after them, and of the attacks on several."""
+    """Return the keys of the attacks on one example, of their transfer to other methods, and of those on several."""
     keys: list[str] = []
     for kind, plan in ATTACK_PLANS.items():
         requests = attack_requests(kind)
@@ -150,7 +150,7 @@ def attack_keys() -> tuple[str, ...]:
 
 
 def compute_attacks() -> tuple[str, ...]:
-    """Compute the attacks that are missing. Returns the keys of all."""
+    """Compute the missing attacks. Returns the keys of all."""
     for kind, plan in ATTACK_PLANS.items():
         requests = attack_requests(kind)
         for request, result in zip(requests, attack.attack_many(requests), strict=True):
@@ -161,26 +161,26 @@ def compute_attacks() -> tuple[str, ...]:
 
 
 def opening_keys(experiment: Experiment) -> tuple[str, ...]:
-    """The keys of the results that an experiment's page opens with, by the kind of input."""
+    """Return the keys of the results that an experiment's page opens with, for all kinds of input."""
     samples = [(plan, experiments.sample_of(plan)) for plan in experiment.opens_with.values()]
     return tuple(experiments.key_of(part, sample) for plan, sample in samples for part in experiments.parts_of(plan))
 
 
 def compute_opening(experiment: Experiment) -> tuple[str, ...]:
-    """Compute those of them that are missing. Returns the keys of all."""
+    """Compute the missing results that an experiment's page opens with. Returns the keys of all."""
     for plan in experiment.opens_with.values():
         experiments.carry_out(plan)
     return opening_keys(experiment)
 
 
 BITS, DEFAULT_BITS = {"scores": 12}, 24
-"""Binary digits of a number that is rounded, by the name of its array."""
+"""Number of binary digits that rounded floats keep: by the name of their array, and by default."""
 CHANGES, CHANGE_BITS = ("delta", "picture_difference"), 12
-"""The arrays of an attack's changes, a number for each number of the input: most of its bytes."""
+"""Arrays of an attack's changes, with one value for each value of the input: most of its bytes."""
 
 
 def explanation_lines() -> list[str]:
-    """Each explanation of the gallery, sealed under its key."""
+    """Return a line for each explanation of the gallery, encoded under its key."""
     requests = gallery_requests()
     explanations = explain_many(requests)
     keyed = [(key_of(request), made) for request, made in zip(requests, explanations, strict=True)]
@@ -188,13 +188,13 @@ def explanation_lines() -> list[str]:
 
 
 def similar_texts() -> tuple[str, str]:
-    """The pair of texts whose similarity is shipped: the first of `nli`."""
+    """Return the pair of texts whose similarity is shipped: the first pair of `nli`."""
     first = load_source("text", "nli", None).read(0).input.as_plain()
     return str(first["text"]), str(first["text_pair"])
 
 
 def similarity_lines() -> list[str]:
-    """The similarity of a pair of texts, sealed under its key."""
+    """Return a line with the similarity of `similar_texts`, encoded under its key."""
     similarity.text_similarity(*similar_texts())
     key = similarity.similarity_key(*similar_texts())
     entry = result_store().get(key)
@@ -206,13 +206,16 @@ def similarity_lines() -> list[str]:
 def experiment_lines(
     compute: Callable[[], Iterable[str]], change: Callable[[Arrays], Arrays] = lambda arrays: arrays
 ) -> list[str]:
-    """The results of `compute`, which returns their keys; their arrays changed."""
+    """Return lines with the results of `compute`, which returns their keys. `change`: transforms their arrays."""
     entries = [(key, result_store().get(key)) for key in compute()]
     return pack_lines((key, entry[0], change(entry[1])) for key, entry in entries if entry is not None)
 
 
 def round_floats(arrays: Arrays) -> Arrays:
-    """Floats with fewer binary digits, so that they pack: maps, which are only looked at, to 2e-4, others to 1e-7."""
+    """Round floats to fewer binary digits for compression: maps, which are only displayed, to 2e-4, others to 1e-7.
+
+    These are relative errors.
+    """
     return {
         name: _reduce_digits(values, BITS.get(name, DEFAULT_BITS)) if values.dtype.kind == "f" else values
         for name, values in arrays.items()
@@ -220,7 +223,7 @@ def round_floats(arrays: Arrays) -> Arrays:
 
 
 def truncate_changes(arrays: Arrays) -> Arrays:
-    """The changes to 5e-4, towards zero, so that they stay within the epsilon. The rest is exact."""
+    """Round the changes toward zero, to a relative 5e-4, so that they stay within epsilon. Other arrays are exact."""
     return {
         name: _reduce_digits(values, CHANGE_BITS, np.trunc) if name in CHANGES else values
         for name, values in arrays.items()
@@ -233,7 +236,7 @@ def _reduce_digits(values: np.ndarray, bits: int, to_whole: np.ufunc = np.rint) 
 
 
 def pack_lines(entries: Iterable[tuple[str, Meta, Arrays]]) -> list[str]:
-    """Entries under their keys, sealed and packed, a line each."""
+    """Return a line for each entry, encoded under its key and compressed."""
     return [_line(key, zlib.compress(encode(meta, arrays, key), level=9)) for key, meta, arrays in entries]
 
 

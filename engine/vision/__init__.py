@@ -1,1 +1,1 @@
-"""Image classifiers: what a picture becomes before it is read, and vision transformers that read its patches."""
+"""Image classifiers: preprocessing of pictures, and vision transformers that read their patches."""

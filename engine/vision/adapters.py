@@ -1,4 +1,4 @@
-"""Adapters of vision transformers, and of the models of texts beside them: architecture differences as data."""
+"""Adapters of vision transformers and of the text encoders of zero-shot models: architecture differences as data."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from engine.models import catalog
 from engine.models.text_adapter import LrpParts, TextAdapter
 
 Pooling = Literal["first", "first_and_mean", "mean", "attention"]
-"""What the head of an image model reads: its first tokens, one a head; the first token beside the mean of the patches;
-the mean of the patches; or an attention over the patches whose query is a parameter."""
+"""Input of an image model's head. `first`: its first tokens, one for each head; `first_and_mean`: the first token and
+the mean of the patches; `mean`: the mean of the patches; `attention`: attention over the patches with a learned query.
+"""
 _VIT_LRP = LrpParts(("layernorm_before", "layernorm_after", "layernorm"), ("activation_fn",))
 
 
@@ -20,15 +21,15 @@ _VIT_LRP = LrpParts(("layernorm_before", "layernorm_after", "layernorm"), ("acti
 class ImageAdapter:
     """An architecture of image models. Paths are dotted names inside the module.
 
-    specials: the tokens before the patches, as parameters of `embeddings` in their order, one token each. registers:
-    whether as many more as the config's `num_register_tokens` follow them, which have no positions. heads: linear
-    heads; where the head reads first tokens, one a special token from the first on, and the logits are their mean.
-    first_norm: a block's first LayerNorm. last_norm: a LayerNorm that the head reads the last block through, if any.
-    pre_norm: a LayerNorm before the first block. unread: parts after the last block that the head does not read.
-    interpolated: whether pictures may have any size, as positions are interpolated. section: the part of config.json
-    that describes the model of pictures, where it is nested. lrp_missing: the part that AttnLRP's rules do not cover,
-    where `lrp` is None. prompts: whether the classes are texts (zero-shot). windows: whether attention stays within
-    windows; then the blocks are stages, and `first_norm` is that of a block of a stage.
+    `specials`: parameters of `embeddings` with the tokens before the patches, in order, one token each. `registers`:
+    whether `num_register_tokens` (of the config) more tokens follow, which have no positions. `heads`: linear heads; if
+    `pooling` is `first`, each one reads a special token, from the first on, and the logits are the mean over heads.
+    `first_norm`: the first LayerNorm of a block. `last_norm`: the LayerNorm between the last block and the head, if
+    any. `pre_norm`: the LayerNorm before the first block, if any. `unread`: modules after the last block that the head
+    does not read. `interpolated`: whether pictures may have any size, as positions are interpolated. `section`: the
+    section of config.json that describes the image model, if it is nested. `lrp_missing`: the part that AttnLRP's rules
+    do not cover, if `lrp` is None. `prompts`: whether the classes are texts (zero-shot). `windows`: whether attention
+    is limited to windows; then the blocks are stages, and `first_norm` is that of a block in a stage.
     """
 
     family: str
@@ -54,12 +55,12 @@ class ImageAdapter:
 
     @property
     def reading(self) -> str:
-        """As a `TextAdapter`'s; "patches" and "first_and_patches" where the head reads a mean over the patches."""
+        """Input of the head, as in `TextAdapter`; "patches" or "first_and_patches" if the head pools the patches."""
         return {"first": "module", "first_and_mean": "first_and_patches"}.get(self.pooling, "patches")
 
     @property
     def tokens_read(self) -> int:
-        """The number of first tokens that the heads read, one each."""
+        """Number of first tokens that the heads read, one each."""
         return len(self.heads) if self.pooling == "first" else 1
 
     @property
@@ -68,7 +69,7 @@ class ImageAdapter:
 
     @property
     def patches(self) -> str:
-        """The convolution that turns patches into vectors."""
+        """Path of the convolution that embeds patches."""
         return f"{self.embeddings}.{self.projection}"
 
     @property
@@ -77,22 +78,22 @@ class ImageAdapter:
 
     @property
     def norm(self) -> str | None:
-        """The LayerNorm that the head reads the last block through, if any."""
+        """Path of the LayerNorm between the last block and the head, or None."""
         return None if self.last_norm is None else f"{self.backbone}.{self.last_norm}"
 
     @property
     def after_blocks(self) -> tuple[str, ...]:
-        """The parts with weights after the last block."""
+        """Paths of the modules with weights after the last block."""
         norms = () if self.norm is None else (self.norm,)
         return (*norms, *(f"{self.backbone}.{name}" for name in self.unread), *self.heads)
 
     def special_tokens(self, config: Mapping[str, Any]) -> int:
-        """The number of tokens before the patches, given its config.json."""
+        """Return the number of tokens before the patches, given the model's config.json."""
         return len(self.specials) + (int(config.get("num_register_tokens", REGISTERS)) if self.registers else 0)
 
 
 REGISTERS = 4
-"""The default number of register tokens."""
+"""Default number of register tokens."""
 _VIT = ImageAdapter("ViT", "ViTForImageClassification", "vit", ("cls_token",), ("classifier",))
 _DINO = ImageAdapter(
     family="DINOv2",
@@ -104,7 +105,7 @@ _DINO = ImageAdapter(
     layers="encoder.layer",
     pooling="first_and_mean",
     interpolated=True,
-    # LayerScale multiplies by constants: its gradient is its rule (eq. 8).
+    # LayerScale multiplies by constants, so its gradient is its rule (eq. 8).
     lrp=LrpParts(("norm1", "norm2", "layernorm"), ("activation_fn", "act_fn"), gated=("up_proj", "down_proj")),
 )
 _TOWER_LRP = LrpParts(("pre_layrnorm", "layer_norm1", "layer_norm2", "post_layernorm"), ("activation_fn",))
@@ -141,7 +142,7 @@ PROMPT_ADAPTERS = {
     "CLIPModel": _PROMPT_TOWER,
     "SiglipModel": replace(_PROMPT_TOWER, family="SigLIP's model of texts", architecture="SiglipModel", causal=False),
 }
-"""The models of texts of those that match pictures with texts, by architecture."""
+"""Adapters of the text encoders of zero-shot models, by architecture."""
 _CLIP = replace(
     _SIGLIP,
     family="CLIP",
@@ -186,7 +187,10 @@ IMAGE_ADAPTERS: tuple[ImageAdapter, ...] = (
 
 
 def image_adapter_for(model_type: str, architectures: list[str], model: str) -> ImageAdapter:
-    """The adapter of a checkpoint by its config's `model_type` and `architectures`."""
+    """Return the adapter of a checkpoint for the `model_type` and `architectures` of its config.
+
+    Errors: an unsupported type; no supported classifier.
+    """
     if model_type not in catalog.IMAGE_TYPES:
         families = ", ".join(dict.fromkeys(a.family for a in IMAGE_ADAPTERS))
         models = ", ".join(catalog.embedded_image_models()) or "none here"

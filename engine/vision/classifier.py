@@ -1,4 +1,4 @@
-"""An image classifier that explainers can use: pictures or patch embeddings in, logits out."""
+"""An image classifier for explainers, from pictures or patch embeddings to logits."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from engine.vision.picture import EncodedPicture, PictureBatch, Preprocessing, b
 
 SOFTMAX_NOTE = "The probabilities are a softmax over the labels given: another label would change all of them."
 SIGMOIDS = 5
-"""Labels whose own probabilities are named, the most probable first."""
+"""Number of labels whose sigmoids are listed in a note, the most probable first."""
 
 
 @dataclass(eq=False)
 class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
     """A loaded vision transformer, read-only and shared. Call it while holding the device.
 
-    Positions are the special tokens and then the patches; embeddings are those before position embeddings are added,
-    so that the methods that remove, substitute or trace tokens serve patches too.
+    Positions are the special tokens, then the patches. Embeddings are those before position embeddings are added, so
+    that methods that remove, substitute or trace tokens also work on patches.
     """
 
     kind: ClassVar[str] = "image"
@@ -76,11 +76,11 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
 
     @cached_property
     def specials(self) -> int:
-        """The number of tokens before the patches."""
+        """Number of tokens before the patches."""
         return self.adapter.special_tokens(vars(self._config))
 
     def encode(self, example: Picture) -> EncodedPicture:
-        """Preprocess a picture, in the model's own grid."""
+        """Preprocess a picture for the model's grid of patches."""
         pixels = self.preprocessing.transform(example.pixels)
         values, registers = self.preprocessing.normalize(pixels), self.specials - len(self.adapter.specials)
         return EncodedPicture(pixels, values, self.grid, self.patch, self.specials, registers)
@@ -89,13 +89,14 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
         return collate(examples, self.dtype, self.device)
 
     def embed(self, batch: PictureBatch) -> Float[torch.Tensor, "batch seq d_model"]:
-        """Special tokens and patch embeddings, before positions are added."""
+        """Return special tokens and patch embeddings, before position embeddings are added."""
         return self._with_specials(self._projected(batch.pictures))[batch.index]
 
     def removal_embedding(self, batch: PictureBatch, operator: str) -> Float[torch.Tensor, "#batch #seq d_model"]:
-        """The patch embedding that stands for "removed". `mean` is the color that the preprocessing subtracts.
+        """Return the embedding that replaces a removed patch.
 
-        `zero` is the zero vector; `blur` is the same patch of the picture blurred by a Gaussian as wide as a patch.
+        `mean`: that of the color that the preprocessing subtracts. `zero`: the zero vector. `blur`: that of the same
+        patch after a Gaussian blur of the picture, whose standard deviation is the longer side of a patch.
         """
         if operator == "mean":
             return self._projected(torch.zeros_like(batch.pictures[:1, :, : self.patch[0], : self.patch[1]]))
@@ -106,7 +107,10 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
         raise unknown("removal", operator, PATCH_OPERATORS)
 
     def points(self, batch: PictureBatch, place: str = EMBEDDING) -> Float[torch.Tensor, "batch seq width"]:
-        """Embeddings; at the place "pixels" each patch's normalized pixels (channel, row, column), 0 for specials."""
+        """Return the embeddings or, if `place` is "pixels", the normalized pixels of each patch.
+
+        Pixels are in the order channel, row, column; those of special tokens are 0.
+        """
         if place == EMBEDDING:
             return self.embed(batch)
         patches = cut_patches(batch.pictures, self.patch)
@@ -115,7 +119,7 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
     def embed_points(
         self, points: Float[torch.Tensor, "batch seq width"], place: str = EMBEDDING
     ) -> Float[torch.Tensor, "batch seq d_model"]:
-        """The embeddings of `points`; gradients flow through them."""
+        """Return the embeddings of `points`; gradients flow through them."""
         if place == EMBEDDING:
             return points
         return self._with_specials(self._vectors(points[:, self.specials :]))
@@ -123,7 +127,7 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
     def logits(
         self, batch: PictureBatch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
     ) -> Float[torch.Tensor, "batch label"]:
-        """Logits of each row; `embeds` replaces the embeddings, and positions that are not visible have no effect."""
+        """Return logits. `embeds` replaces the embeddings; positions that are not visible have no effect."""
         hidden = self.hidden(batch, embeds)
         heads = [self.module.get_submodule(name) for name in self.adapter.heads]
         if self.adapter.pooling == "first":
@@ -152,15 +156,15 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
 
     @property
     def cam_layer(self) -> torch.nn.Module:
-        """The module whose outputs, a row a position, Grad-CAM reads: the last block's first LayerNorm."""
+        """Module whose outputs Grad-CAM reads, one row for each position: the first LayerNorm of the last block."""
         return self.blocks[-1].get_submodule(self.adapter.first_norm)
 
     def spread(self, maps: Float[torch.Tensor, "batch position"]) -> Float[torch.Tensor, "batch patch"]:
-        """A map of the positions that `cam_layer` puts out, as one of the patches."""
+        """Convert a map over the output positions of `cam_layer` to a map over patches."""
         return maps[:, self.specials :]
 
     def positions(self) -> Float[torch.Tensor, "1 seq d_model"]:
-        """The embeddings of positions that are added to the tokens; zero for registers, which have none."""
+        """Return the position embeddings that are added to the tokens; zero for registers, which have none."""
         embeddings, specials = self._embeddings, len(self.adapter.specials)
         if self.adapter.interpolated:
             shape = (1, specials + self.grid[0] * self.grid[1], self.embedding.out_channels)
@@ -177,7 +181,7 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
     def _mean_of_patches(
         self, hidden: Float[torch.Tensor, "batch seq d_model"], batch: PictureBatch
     ) -> Float[torch.Tensor, "batch d_model"]:
-        """The mean over the patches that are there; zero where none is."""
+        """Return the mean over the visible patches, or zero if none is visible."""
         patches = hidden[:, self.specials :]
         if batch.whole:
             return patches.mean(1)
@@ -185,7 +189,7 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
         return (patches * visible).sum(1) / visible.sum(1).clamp(min=1)
 
     def notes_on(self, prediction: Prediction) -> tuple[str, ...]:
-        """Of a zero-shot model: what its probabilities are, and those that it was trained to give, if others."""
+        """Return notes on a zero-shot model's probabilities, with its sigmoids if it was trained with them."""
         if not self.adapter.prompts:
             return ()
         if self.adapter.pooling != "attention":
@@ -198,7 +202,7 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
         return self._vectors(cut_patches(values, self.patch))
 
     def _vectors(self, patches: Float[torch.Tensor, "batch patch pixel"]) -> Float[torch.Tensor, "batch patch d_model"]:
-        # A product, not the module's convolution, in which a GPU rounds single precision to 10 bits (TF32).
+        # A matrix product, as a GPU rounds single precision to 10 bits (TF32) in the module's convolution.
         return torch.nn.functional.linear(patches, self.embedding.weight.flatten(1), self.embedding.bias)
 
     def _with_specials(self, patches: Float[torch.Tensor, "batch patch d_model"]) -> torch.Tensor:
@@ -215,7 +219,7 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
         return self.module.get_submodule(self.adapter.embeddings)
 
     def _attention_mask(self, batch: PictureBatch) -> torch.Tensor | None:
-        """Additive `[batch 1 1 key]`, or None where nothing is hidden."""
+        """Return the additive mask `[batch 1 1 key]`, or None if all positions are visible."""
         if batch.whole:
             return None
         visible = batch.visible[:, None, None, :]
@@ -225,14 +229,17 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
 
 
 def sigmoid(logit: float) -> float:
-    """The probability of a logit by itself."""
+    """Return the sigmoid of a logit, without overflow."""
     return 1 / (1 + math.exp(-logit)) if logit > 0 else math.exp(logit) / (1 + math.exp(logit))
 
 
 def cut_patches(
     values: Float[torch.Tensor, "batch 3 height width"], patch: tuple[int, int]
 ) -> Float[torch.Tensor, "batch patch pixel"]:
-    """Each patch's pixels in the order of the weights: channel, row, column. Pixels after the last patch are cut."""
+    """Return the pixels of each patch in the order of the weights: channel, row, column.
+
+    Pixels after the last whole patch are cut off.
+    """
     rows, columns = values.shape[2] // patch[0], values.shape[3] // patch[1]
     cut = values[:, :, : rows * patch[0], : columns * patch[1]]
     tiles = cut.reshape(len(values), 3, rows, patch[0], columns, patch[1])
@@ -242,10 +249,10 @@ def cut_patches(
 def blur(
     values: Float[torch.Tensor, "batch 3 height width"], sigma: int | float
 ) -> Float[torch.Tensor, "batch 3 height width"]:
-    """Blur by a Gaussian of that standard deviation in pixels, cut at three of them; the edge is extended.
+    """Blur pictures with a Gaussian of standard deviation `sigma` in pixels, cut off at 3 `sigma`. Edges are extended.
 
-    In double precision: half would be coarse, and a CPU can take minutes for its convolution; of single precision a
-    GPU rounds to 10 bits (TF32).
+    Computed in double precision: half precision is coarse, and its convolution can take minutes on a CPU; a GPU rounds
+    single precision to 10 bits (TF32).
     """
     reach = math.ceil(3 * sigma)
     steps = torch.arange(-reach, reach + 1, device=values.device, dtype=torch.float64)

@@ -1,6 +1,6 @@
-"""A picture as a model reads it: preprocessed, cut into patches of the model's own grid, batched; and its superpixels.
+"""Pictures as a model reads them: preprocessing, patches, batches and superpixels.
 
-Preprocessing, sizes and labels are read from the files beside the weights, without loading them.
+Preprocessing, sizes and labels are read from the files next to the weights, which are not loaded.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ REGISTER = "[REG {}]"
 """Name of a register token, which follows the class token."""
 SEGMENTS = ("patch", "slic")
 COMPACTNESS = 10.0
-"""Weight of nearness against similarity of color in SLIC; its authors' and scikit-image's default."""
+"""Weight of spatial proximity relative to color similarity in SLIC; the default of its authors and scikit-image."""
 RESAMPLING = tuple(kind.value for kind in Image.Resampling)
 BY_SHORTEST_SIDE = ("CLIP", "Bit")
-"""Beginnings of the types of processors that read one number as the shortest side, and crop."""
+"""Prefixes of the types of processors that take a single number as the shortest side, and crop."""
 HALVES = (0.5, 0.5, 0.5)
 TRIAL_SIZES = ((100, 100), (100, 150))
-"""Heights and widths of pictures from which a preprocessing makes pictures of one size, or not."""
+"""Sizes (height, width) of pictures with which it is tested that a preprocessing always gives the same size."""
 CONFIG_DEFAULTS = {"image_size": 224, "patch_size": 16, "num_channels": 3, "num_labels": 2}
-"""The defaults of transformers for ViT and DeiT, where a config.json does not state them."""
+"""Defaults of the library `transformers` for ViT and DeiT, for values that a config.json does not state."""
 
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """Resize, then crop the middle, then scale and normalize; each step only where it is stated.
+    """Resize, then crop the middle, then scale and normalize. Each step is optional.
 
-    `resize` is (height, width), or (shortest side,) which keeps the aspect ratio; `crop` is (height, width).
+    `resize` is (height, width), or (shortest side,) to keep the aspect ratio, or (); `crop` is (height, width) or None.
     """
 
     resize: tuple[int, ...]
@@ -58,22 +58,22 @@ class Preprocessing:
     std: tuple[float, ...]
 
     def transform(self, pixels: UInt8[np.ndarray, "height width 3"]) -> UInt8[np.ndarray, "new_height new_width 3"]:
-        """Resize and crop a picture, still in colors that people can look at."""
+        """Resize and crop a picture; its colors are not normalized, so it can be displayed."""
         return np.asarray(self._place(Image.fromarray(pixels), self.resample))
 
     def transform_mask(self, mask: Bool[np.ndarray, "height width"]) -> Bool[np.ndarray, "new_height new_width"]:
-        """Resize and crop a mask like its picture: True where at least half of a pixel is covered."""
+        """Resize and crop a mask like its picture: a pixel is True if at least half of it is covered."""
         levels = Image.fromarray(mask.astype(np.uint8) * 255)
         return np.asarray(self._place(levels, Image.Resampling.BOX.value)) >= 128
 
     def normalize(self, pixels: UInt8[np.ndarray, "height width 3"]) -> Float[np.ndarray, "3 height width"]:
-        """The numbers that the model reads, float32, of a transformed picture."""
+        """Return the values of a transformed picture that the model reads, in float32."""
         scaled = pixels.astype(np.float64) * self.scale
         values = (scaled - np.array(self.mean)) / np.array(self.std)
         return values.transpose(2, 0, 1).astype(np.float32)
 
     def output_size(self, height: int, width: int) -> tuple[int, int]:
-        """Height and width of a transformed picture of that size."""
+        """Return (height, width) of a picture of the given size after `transform`."""
         return self.crop or self._target(height, width) or (height, width)
 
     def _place(self, image: Image.Image, resample: int) -> Image.Image:
@@ -111,7 +111,7 @@ def read_preprocessing(folder: Path, model: str) -> Preprocessing:
 
 
 def check_labels(source: catalog.ModelSource, adapter: ImageAdapter) -> None:
-    """Refuse a zero-shot model without labels."""
+    """Raise an error for a zero-shot model without labels."""
     if adapter.prompts and source.prompts is None:
         raise UsageError(
             f"labels: {source.id} matches pictures with texts and has no classes of its own. Give it two or more "
@@ -120,15 +120,18 @@ def check_labels(source: catalog.ModelSource, adapter: ImageAdapter) -> None:
 
 
 def read_size(preprocessing: Preprocessing, adapter: ImageAdapter, config: Mapping[str, Any]) -> tuple[int, int]:
-    """Height and width of the pictures that a model reads: by its preprocessing where positions are interpolated."""
+    """Return (height, width) of the pictures that a model reads.
+
+    If positions are interpolated, the preprocessing determines it, else the config.
+    """
     return preprocessing.output_size(*TRIAL_SIZES[0]) if adapter.interpolated else both_sides(config["image_size"])
 
 
 def check_sizes(model: str, preprocessing: Preprocessing, size: tuple[int, int], channels: int) -> None:
-    """Refuse a model whose preprocessing does not give pictures of the size that it reads."""
+    """Raise an error if the channels are not red, green and blue, or the preprocessing does not give `size`."""
     if channels != 3:
         raise ExegesisError(f"model {model}: reads pictures of {channels} channels; 3 (red, green, blue) are needed.")
-    # With only the shortest side stated the aspect ratio is kept: then only a crop makes all pictures of one size.
+    # If only the shortest side is stated, the aspect ratio is kept, and only a crop gives all pictures the same size.
     for height, width in TRIAL_SIZES:
         got = preprocessing.output_size(height, width)
         if got != size:
@@ -139,7 +142,10 @@ def check_sizes(model: str, preprocessing: Preprocessing, size: tuple[int, int],
 
 
 def _parse(stated: Mapping[str, Any]) -> Preprocessing:
-    """Parse a config. Steps without mention are done, as transformers does for ViT and DeiT, except for a crop."""
+    """Parse the config of an image processor. Steps that it does not mention are applied, as in `transformers`.
+
+    Whether to crop by default depends on the type of the processor.
+    """
     normalizes, size = stated.get("do_normalize", True), stated.get("size", 224)
     if isinstance(size, int) and _processor_type(stated).startswith(BY_SHORTEST_SIDE):
         size = {"shortest_edge": size}
@@ -186,7 +192,7 @@ def _parse_three(values: Any) -> tuple[float, ...]:
 
 
 def _crop_middle(image: Image.Image, height: int, width: int) -> Image.Image:
-    """The middle of the picture; a picture that is too small gets a black border."""
+    """Crop the middle of a picture; a picture that is too small gets a black border."""
     top, left = (image.height - height) // 2, (image.width - width) // 2
     return image.crop((left, top, left + width, top + height))
 
@@ -197,9 +203,9 @@ def _size_text(size: tuple[int, int]) -> str:
 
 @dataclass(frozen=True)
 class ModelView:
-    """The preprocessing of one model's pictures.
+    """How a model sees pictures: preprocessing, sizes, patches and labels.
 
-    `size` and `patch` are height and width in pixels, `grid` rows and columns of patches.
+    `size` and `patch` are (height, width) in pixels, `grid` is (rows, columns) of patches.
     """
 
     model: str
@@ -209,25 +215,25 @@ class ModelView:
     patch: tuple[int, int]
     grid: tuple[int, int]
     specials: int
-    """The number of positions before the patches."""
+    """Number of positions before the patches."""
     labels: tuple[str, ...]
     windows: bool = False
-    """Whether it attends within windows, so that no head attends to all patches."""
+    """Whether attention is limited to windows, so that no head attends to all patches."""
 
     def transform(self, pixels: UInt8[np.ndarray, "height width 3"]) -> UInt8[np.ndarray, "new_height new_width 3"]:
-        """A picture as the model sees it."""
+        """Return a picture as the model sees it."""
         return self.preprocessing.transform(pixels)
 
     def transform_mask(self, mask: Bool[np.ndarray, "height width"]) -> Bool[np.ndarray, "new_height new_width"]:
-        """A picture's mask in the coordinates of the picture as the model sees it."""
+        """Return a mask of a picture in the coordinates of the transformed picture."""
         return self.preprocessing.transform_mask(mask)
 
     def patches(self, mask: Bool[np.ndarray, "height width"]) -> Bool[np.ndarray, "row column"]:
-        """The patches that belong to a mask of the original picture, before preprocessing."""
+        """Return the patches that belong to a mask of the original picture, before preprocessing."""
         return patch_mask(self.transform_mask(mask), self.patch)
 
     def describe(self) -> dict[str, str]:
-        """The sizes of pictures and patches in words."""
+        """Describe the sizes of pictures and patches in words."""
         (rows, columns), (height, width) = self.grid, self.patch
         return {
             "picture": f"{self.size[1]} x {self.size[0]} pixels",
@@ -236,7 +242,7 @@ class ModelView:
 
 
 def read_view(model: str) -> ModelView:
-    """Read the view of an embedded model, a folder or a hub id; it is read again when its files change.
+    """Read the view of an embedded model, a folder or a hub id. It is cached until the model's files change.
 
     Errors: those of `load_image_model`, except for faults of the weights.
     """
@@ -263,7 +269,7 @@ def _cached_view(model: str, revision: str) -> ModelView:
 
 @contextlib.contextmanager
 def config_errors(model: str) -> Iterator[None]:
-    """Turn the errors of an invalid config.json into one sentence."""
+    """Convert the errors of an invalid config.json to an `ExegesisError` for users."""
     try:
         yield
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
@@ -275,10 +281,10 @@ def config_errors(model: str) -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class EncodedPicture:
-    """One picture of the size that the model reads. Positions are the special tokens, then the patches row by row.
+    """A picture of the size that the model reads. Positions are the special tokens, then the patches row by row.
 
-    `ids` are not read by the model: they are numbers from a hash of the pixels, one a position, that stand for the
-    input in caches and in seeds.
+    `ids` are not read by the model: they are integers from a hash of `values`, one for each position, that identify the
+    input in caches and seeds.
     """
 
     kind: ClassVar[str] = "image"
@@ -289,7 +295,7 @@ class EncodedPicture:
     """Height and width of a patch in pixels."""
     specials: int
     registers: int = 0
-    """How many of the special tokens are registers: the last ones."""
+    """Number of register tokens, which are the last special tokens."""
 
     def __len__(self) -> int:
         return self.specials + self.grid[0] * self.grid[1]
@@ -305,7 +311,7 @@ class EncodedPicture:
 
     @cached_property
     def tokens(self) -> tuple[Token, ...]:
-        """The special tokens, and then each patch by its row and column."""
+        """The special tokens, then the patches, named by row and column."""
         rows, columns = self.grid
         names = [f"row {row + 1}, column {column + 1}" for row in range(rows) for column in range(columns)]
         registers = (REGISTER.format(number + 1) for number in range(self.registers))
@@ -315,12 +321,12 @@ class EncodedPicture:
 
     @property
     def truncated(self) -> int:
-        """0: a picture is resized to fit, and no patch is cut off."""
+        """Always 0: a picture is resized to fit, so no patch is cut off."""
         return 0
 
     @cached_property
     def key(self) -> bytes:
-        """The identity of this input among those of the same model."""
+        """Identifier of this input among those of the same model."""
         return self.ids.tobytes()
 
     @cached_property
@@ -329,15 +335,15 @@ class EncodedPicture:
         return np.frombuffer(digest, dtype="<u4").astype(np.int64)
 
     def on_grid(self, scores: Float[np.ndarray, "seq"]) -> Float[np.ndarray, "row column"]:
-        """The patches' scores at their places in the picture."""
+        """Arrange the scores of the patches as they are in the picture."""
         return scores[self.features].reshape(self.grid)
 
 
 @dataclass(frozen=True, eq=False)
 class PictureBatch:
-    """Pictures on a device, each of them once, and the index of the picture of each row.
+    """Pictures on a device, each stored once, and the index of the picture of each row.
 
-    `visible` marks the positions that may be attended to; `whole`: all of them.
+    `visible`: whether each position may be attended to. `whole`: whether all positions are visible.
     """
 
     pictures: Float[torch.Tensor, "picture 3 height width"]
@@ -345,11 +351,11 @@ class PictureBatch:
     visible: Bool[torch.Tensor, "batch seq"]
     whole: bool
     specials: int = 1
-    """The number of positions before the patches."""
+    """Number of positions before the patches."""
 
     @property
     def lengths(self) -> Int[torch.Tensor, "batch"]:
-        """The number of positions of each row, the same for all."""
+        """Number of positions of each row, which is the same for all."""
         return torch.full(self.visible.shape[:1], self.visible.shape[1], device=self.visible.device)
 
 
@@ -364,14 +370,14 @@ def collate(pictures: Sequence[EncodedPicture], dtype: torch.dtype, device: torc
 
 
 def both_sides(size: int | Sequence[int]) -> tuple[int, int]:
-    """Height and width of a size, which a config states as one number for squares."""
+    """Return (height, width) of a size, which a config may state as one number for squares."""
     return (size, size) if isinstance(size, int) else (int(size[0]), int(size[1]))
 
 
 def patch_mask(mask: Bool[np.ndarray, "height width"], patch: tuple[int, int]) -> Bool[np.ndarray, "row column"]:
-    """The patches that belong to a mask of the preprocessed picture: those at least half inside, else the fullest.
+    """Return the patches that belong to a mask of the preprocessed picture: those that it covers at least by half.
 
-    Of several equally full ones the first counts. A mask without pixels has no patches.
+    If there are none, the patch that it covers most, the first one if several tie. An empty mask has no patches.
     """
     rows, columns = mask.shape[0] // patch[0], mask.shape[1] // patch[1]
     cut = mask[: rows * patch[0], : columns * patch[1]]
@@ -383,7 +389,7 @@ def patch_mask(mask: Bool[np.ndarray, "height width"], patch: tuple[int, int]) -
 
 
 def segment_picture(picture: EncodedPicture, kind: str, n_segments: int) -> FeatureGroups:
-    """The parts of a picture: `patch`, every patch by itself, or `slic`, about `n_segments` superpixels."""
+    """Divide a picture into parts: `patch`, every patch by itself, or `slic`, about `n_segments` superpixels."""
     if kind == "patch":
         return singletons(len(picture.features))
     if kind == "slic":
@@ -392,7 +398,7 @@ def segment_picture(picture: EncodedPicture, kind: str, n_segments: int) -> Feat
 
 
 def superpixels(pixels: UInt8[np.ndarray, "height width 3"], n_segments: int) -> Int[np.ndarray, "height width"]:
-    """SLIC on the preprocessed picture: regions of similar color. Deterministic.
+    """Compute the SLIC superpixels of the preprocessed picture: regions of similar color. Deterministic.
 
     Source: Achanta et al. (2012), SLIC superpixels compared to state-of-the-art superpixel methods, algorithm 1.
     """
@@ -402,9 +408,9 @@ def superpixels(pixels: UInt8[np.ndarray, "height width 3"], n_segments: int) ->
 
 
 def assign_patches(labels: Int[np.ndarray, "height width"], patch: tuple[int, int]) -> FeatureGroups:
-    """Assign each patch to the superpixel that covers most of it, in a tie to the lowest number.
+    """Assign each patch to the superpixel that covers most of it; in a tie, to the one with the lowest number.
 
-    So a superpixel is removed by the operators that remove patches. One that covers most of no patch vanishes.
+    The operators that remove patches can then remove superpixels. Superpixels without a patch are left out.
     """
     rows, columns = labels.shape[0] // patch[0], labels.shape[1] // patch[1]
     tiles = labels[: rows * patch[0], : columns * patch[1]].reshape(rows, patch[0], columns, patch[1])

@@ -1,4 +1,4 @@
-"""Regions of a picture in patches: those that a mask touches, and others of the same size."""
+"""Regions of patches of a picture: the region that a mask touches, and others of the same size."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ import numpy as np
 from jaxtyping import Bool
 
 MOST_SHIFTS = 5
-"""Other regions of a picture."""
+"""Largest number of other regions of a picture."""
 Patches = Bool[np.ndarray, "row column"]
 
 
 def touched_patches(mask: Bool[np.ndarray, "height width"], patch: tuple[int, int]) -> Patches:
-    """The patches that hold any pixel of a mask of the preprocessed picture: without them nothing of it is left."""
+    """Return the patches with any pixel of a mask of the preprocessed picture: removing them removes all of it."""
     rows, columns = mask.shape[0] // patch[0], mask.shape[1] // patch[1]
     cut = mask[: rows * patch[0], : columns * patch[1]]
     return np.asarray(cut.reshape(rows, patch[0], columns, patch[1]).any(axis=(1, 3)))
 
 
 def other_regions(region: Patches, generator: np.random.Generator) -> tuple[Patches, ...]:
-    """Regions of the same number of patches that share none with this one, at most `MOST_SHIFTS`, drawn.
+    """Draw at most `MOST_SHIFTS` regions of as many patches as `region` that share none with it.
 
-    The same shape in other places; where it fits nowhere else, as many patches at random; none where too few are left.
+    They have the same shape in other places. If it fits nowhere else, their patches are random. If too few patches are
+    left, there are no such regions.
     """
     rows, columns = np.nonzero(region)
     height, width = region.shape
@@ -42,7 +43,7 @@ def other_regions(region: Patches, generator: np.random.Generator) -> tuple[Patc
 
 
 def region_of(shape: tuple[int, ...], places: np.ndarray) -> Patches:
-    """The region of these patches, numbered row by row from 0."""
+    """Return the region of the given patches, which are numbered row by row from 0."""
     chosen = np.zeros(shape, dtype=bool)
     chosen.flat[places] = True
     return chosen

@@ -15,7 +15,7 @@ from engine.vision.picture import PictureBatch
 
 
 def no_attention(model: str) -> ExegesisError:
-    """The error of whatever needs attention between all patches."""
+    """Return the error of methods that need attention between all patches."""
     return ExegesisError(
         f"model {model}: it attends within windows that change from block to block, so there is no attention between "
         "all patches, and no grid of heads. Use a method that reads no attention, such as integrated_gradients."
@@ -26,17 +26,17 @@ def no_attention(model: str) -> ExegesisError:
 class WindowClassifier(ImageClassifier):
     """A loaded Swin transformer. Its blocks are its stages, and its features the patches that the first stage reads.
 
-    Every patch has its place in a window, so that none can be taken out.
+    Every patch has a fixed place in a window, so patches cannot be dropped.
     """
 
     def __post_init__(self) -> None:
         if self._embeddings.position_embeddings is not None:
-            # They are added behind a LayerNorm, where AttnLRP has no gradient of the embeddings to multiply them with.
+            # They are added after a LayerNorm, where AttnLRP has no gradient of the embeddings to multiply them with.
             self.adapter = replace(self.adapter, lrp=None, lrp_missing="absolute positions")
 
     @cached_property
     def cells(self) -> tuple[int, int]:
-        """Rows and columns of the last stage, of which each covers as many patches as were merged."""
+        """Rows and columns of the last stage's cells. A cell covers all patches that were merged into it."""
         rows, columns = self.grid
         for _ in range(len(self.blocks) - 1):
             rows, columns = (rows + 1) // 2, (columns + 1) // 2
@@ -47,7 +47,7 @@ class WindowClassifier(ImageClassifier):
         return self.blocks[-1].blocks[-1].get_submodule(self.adapter.first_norm)  # type: ignore[index, union-attr]
 
     def spread(self, maps: Float[torch.Tensor, "batch position"]) -> Float[torch.Tensor, "batch patch"]:
-        """A map of the last stage's cells: each cell's value at all patches that were merged into it."""
+        """Convert a map over the last stage's cells to a map over patches: each patch has the value of its cell."""
         merged = 2 ** (len(self.blocks) - 1)
         cells = maps.reshape(len(maps), *self.cells)
         wide = cells.repeat_interleave(merged, 1).repeat_interleave(merged, 2)
@@ -67,12 +67,12 @@ class WindowClassifier(ImageClassifier):
         return self.module.get_submodule(str(self.adapter.norm))(states)
 
     def positions(self) -> torch.Tensor:
-        """The absolute positions, which most checkpoints do not have."""
+        """Return the absolute position embeddings; zero for most checkpoints, which have none."""
         own = self._embeddings.position_embeddings
         return self.embedding.weight.new_zeros(()) if own is None else own
 
     def added_embeddings(self) -> list[torch.Tensor]:
-        """None: the embeddings are normalized before anything is added."""
+        """Return an empty list: the embeddings are normalized before anything is added."""
         return []
 
     def logits_with_attention(
