@@ -1,1 +1,1 @@
-"""What is drawn: pure builders from data to HTML or figures, each with a thin Streamlit wrapper."""
+"""UI components: pure builders from data to HTML or figures, each with a thin Streamlit wrapper."""

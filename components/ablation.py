@@ -1,6 +1,6 @@
-"""The prediction without pinned features, and texts with a substitute for them.
+"""Predictions without the pinned features, and edited texts in which the pinned tokens are replaced.
 
-Each removal operator gives a prediction, shown beside what the methods' scores say that the features are worth.
+Each removal operator gives one prediction, shown next to the scores that the methods assign to the pinned features.
 """
 
 from __future__ import annotations
@@ -26,17 +26,19 @@ from engine.word_units import align
 TIED = "Equal scores at the edge of the top count by their chance to be in it."
 NAMED_CHARACTERS = 60
 LEAST_SCALE = 0.01
-"""The change that a bar is measured by is never less: a percentage point, or this share of a score."""
+"""Minimum change at the full length of a bar: one percentage point, or for a regression head this share of the
+score."""
 Span = tuple[int, int, int]
-"""The text, 0 or 1, the first character, and the place after the last."""
+"""Segment (0 or 1), index of the first character, and index after the last character."""
 
 
 @dataclass(frozen=True)
 class QuestionWords:
-    """The wording of questions to the maps of a text or a picture.
+    """The wording of the tests of maps, for texts or for pictures.
 
-    `kind`: the input; `unit`: a feature of it. `removals`: a removed unit, by operator. `ways`: the curves of the page
-    by their ids in `engine.metrics.faithfulness`; `curves`: their common name.
+    `kind`: noun for the input. `unit`: noun for a feature. `shortened`: noun for an input with removed features.
+    `removals`: descriptions of a removed unit, by operator. `ways`: the page's curves, by their ids in
+    `engine.metrics.faithfulness`; `curves`: their common name. `nothing`: message if none of the pins can be removed.
     """
 
     kind: str
@@ -49,7 +51,7 @@ class QuestionWords:
 
     @property
     def measures(self) -> Mapping[str, str]:
-        """The names of the measures of agreement."""
+        """Display names of the agreement measures."""
         return {"spearman": "Rank correlation", "top_k": f"Shared top {plural(self.unit)}"}
 
     @property
@@ -98,9 +100,9 @@ PICTURE_WORDS = QuestionWords(
 
 @dataclass(frozen=True)
 class MethodClaim:
-    """The scores of some features by a method: their sum, and their share of the sizes of all scores.
+    """A method's scores of the pinned features: their sum, and their share of the absolute scores of all features.
 
-    `share` is from 0 to 1, None where all scores are zero.
+    `share` is from 0 to 1, or None if all scores are zero.
     """
 
     title: str
@@ -118,7 +120,7 @@ def ablation_area(
     made: Mapping[str, Explanation],
     probe: Explanation,
 ) -> None:
-    """Draw the prediction without the pinned positions. `names`: those of the positions."""
+    """Draw the predictions without the pinned positions. `names`: names of the pinned positions."""
     chosen = removable_pins(pins, probe.tokens)
     if not chosen:
         if pins:
@@ -136,12 +138,12 @@ def ablation_area(
 
 
 def removable_pins(pins: Sequence[int], tokens: Sequence[Token]) -> tuple[int, ...]:
-    """The pins that can be removed; a link may have others."""
+    """Return the pins that can be removed; a link may contain others."""
     return tuple(pin for pin in pins if pin < len(tokens) and not tokens[pin].special)
 
 
 def measure_claim(method: Explainer, made: Explanation, chosen: Sequence[int]) -> MethodClaim:
-    """The claim of a map on the chosen positions. Special tokens count for nothing."""
+    """Return the claim of a map about the chosen positions. Its share does not count special tokens."""
     sizes = np.abs(made.scores[made.features]).sum()
     scores = made.scores[list(chosen)]
     share = float(np.abs(scores).sum() / sizes) if sizes else None
@@ -157,9 +159,9 @@ def ablation_html(
     names: Sequence[str],
     contrast: str = "",
 ) -> str:
-    """Heading, both tables and the caution. Every text that is not ours is escaped.
+    """HTML of the heading, both tables and the caution. External text is escaped.
 
-    `features`: the number of removable ones. `names`: those of the chosen ones for the heading. `contrast`: see
+    `features`: number of removable features. `names`: names of the chosen features, for the heading. `contrast`: see
     `components.method_row.rather_than`.
     """
     counted = f"{features:,} {words.unit if features == 1 else plural(words.unit)}"
@@ -172,7 +174,10 @@ def ablation_html(
 
 
 def names_html(texts: Sequence[str], most: int = NAMED_CHARACTERS) -> str:
-    """“one”, “two” and 3 more: as many as fit, at least one, each isolated and escaped."""
+    """HTML of a shortened list: “one”, “two” and 3 more. Names are escaped and isolated.
+
+    The list has as many names as fit into `most` characters, but at least one.
+    """
     shown: list[str] = []
     for text in texts:
         if shown and sum(map(len, shown)) + len(text) > most:
@@ -184,7 +189,7 @@ def names_html(texts: Sequence[str], most: int = NAMED_CHARACTERS) -> str:
 
 
 def change_bar(change: float, largest: float) -> str:
-    """A bar from the middle: to the right in the color of "for" when the value rises, else to the left."""
+    """HTML of a bar that starts in the middle: to the right in the "for" color for an increase, else to the left."""
     share = 0.0 if largest == 0 else 50 * abs(change) / largest
     side, start = ("for", 50.0) if change > 0 else ("against", 50 - share)
     fill = f'<i class="xg-bar-{side}" style="inset-inline-start:{start:.1f}%;width:{share:.1f}%"></i>'
@@ -192,7 +197,7 @@ def change_bar(change: float, largest: float) -> str:
 
 
 def pinned_span(tokens: Sequence[Token], pins: Sequence[int]) -> Span | None:
-    """The span of the pins; None where they are not neighbors in one text."""
+    """Return the span of the pins, or None if they are not adjacent tokens of one text."""
     chosen = removable_pins(pins, tokens)
     if not chosen or len(chosen) != chosen[-1] - chosen[0] + 1:
         return None
@@ -203,10 +208,10 @@ def pinned_span(tokens: Sequence[Token], pins: Sequence[int]) -> Span | None:
 
 
 def pinned_span_in_edit(edited: Sequence[Token], parent: Sequence[Token], pins: Sequence[int]) -> Span | None:
-    """The span in the edited text that replaces the parent's pinned tokens; None where nothing does."""
+    """Return the span in the edited text that replaces the parent's pinned tokens, or None if there is none."""
     chosen, places, replaces = removable_pins(pins, parent), list[int](), False
     for column in align(parent, edited):
-        # An insertion behind a changed token is the rest of its replacement.
+        # An insertion after a changed token belongs to its replacement.
         replaces = column.parent in chosen or (replaces and column.kind == "inserted")
         if replaces and column.child is not None:
             places.append(column.child)
@@ -215,7 +220,10 @@ def pinned_span_in_edit(edited: Sequence[Token], parent: Sequence[Token], pins: 
 
 
 def substitute(example: Example, span: Span, new: str) -> Example:
-    """The example with other characters in the span. Blank ones delete it, with one of two spaces around it."""
+    """Return the example with `new` in place of the span.
+
+    A blank `new` deletes the span, together with one of two spaces around it.
+    """
     segment, start, end = span
     texts = [example.text, example.text_pair]
     old = texts[segment] or ""

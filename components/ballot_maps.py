@@ -1,7 +1,7 @@
-"""The input and the explanations of a ballot, drawn in colors alone.
+"""The input and the explanations of a ballot, shown by color alone.
 
-All maps have one scale and no numbers: the digits of a score would reveal its method. This module knows no name of a
-method.
+All maps share one scale and show no numbers, because the digits of a score would reveal its method. This module has no
+access to method names.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from engine.substitution import Edit
 from engine.word_units import units
 
 TOP = 3
-"""The number of parts in the description of a map for those who cannot see its colors."""
+"""Number of parts named in the description of a map for screen readers."""
 COLOR_MEANINGS = {
     BY_RANK: "The stronger the teal, the more a part matters compared with the other parts. Colors do not show whether "
     "a part speaks for or against the answer.",
@@ -32,13 +32,13 @@ COLOR_MEANINGS = {
     BY_SIGN: "Blue parts speak for the answer, orange parts against it. The stronger the color, the more a part "
     "matters. Some explanations show only how much parts matter, in blue.",
 }
-"""The meaning of the colors, by the rule of the study: the same for every method."""
+"""Meaning of the colors, by the study's color rule. It is the same for every method."""
 END = 1.0
-"""The end of every scale: scores of a ballot are shares of the largest."""
+"""The end of every scale, since scores of a ballot are shares of the largest score."""
 
 
 def explanation_html(model_input: Input, one: BallotMap) -> str:
-    """One explanation in colors and, for screen readers, in words. Every text is escaped."""
+    """HTML of one explanation, in colors and, for screen readers, in words. All text is escaped."""
     if isinstance(model_input, Example):
         return _text_map(model_input, one)
     patches = one.scores[[not token.special for token in one.tokens]]
@@ -46,7 +46,7 @@ def explanation_html(model_input: Input, one: BallotMap) -> str:
 
 
 def input_html(model_input: Input) -> str:
-    """The text, the two texts of a pair, or the picture, which `draw_input` puts into the page."""
+    """HTML of the text, of both texts of a pair, or of the frame for the picture that `draw_input` adds as a style."""
     if isinstance(model_input, Example):
         texts = [model_input.text] if model_input.text_pair is None else [model_input.text, model_input.text_pair]
         paragraphs = "".join(f'<p class="xg-text" dir="{direction(text)}">{escape(text)}</p>' for text in texts)
@@ -56,7 +56,7 @@ def input_html(model_input: Input) -> str:
 
 
 def edit_html(example: Example, edit: Edit) -> str:
-    """The text, or both of a pair, with the changed word struck out and the new one beside it."""
+    """HTML of the text, or of both texts of a pair, with the changed word struck out and the new word beside it."""
     word = edit.word
     new = f" <ins>{escape(edit.replacement)}</ins>" if edit.replacement else ""
     texts = [example.text] if example.text_pair is None else [example.text, example.text_pair]
@@ -70,9 +70,9 @@ def edit_html(example: Example, edit: Edit) -> str:
 
 
 def scale_html(target: str | None, colors: str) -> str:
-    """The legend of the colors of all maps. `target`: the explained class; None where it is hidden or not known yet.
+    """HTML of the color legend of all maps. `target`: the explained class; None if it is hidden or not known yet.
 
-    Only a signed scale names it. `colors`: their meaning, as in the study's design.
+    Only a signed scale names the class. `colors`: the color rule, as in the study's design.
     """
     if colors == BY_SIGN:
         answer = "the model's answer" if target is None else f"<bdi>{escape(target)}</bdi>"
@@ -83,7 +83,7 @@ def scale_html(target: str | None, colors: str) -> str:
 
 
 def draw_input(model_input: Input) -> None:
-    """Draw the input, with the style sheets of everything here; once on a page, before its explanations."""
+    """Draw the input and add the style sheets of this module; call it once on a page, before the explanations."""
     use_ballot_styles()
     if isinstance(model_input, Picture):
         st.html(picture_style(model_input.pixels))
@@ -91,7 +91,7 @@ def draw_input(model_input: Input) -> None:
 
 
 def use_ballot_styles() -> None:
-    """Put the style sheets into the page; they take no room. Colors come with `styles.use_styles`."""
+    """Add the style sheets to the page; they take no space. Colors come with `styles.use_styles`."""
     use_picture_styles()
     use_sheet("ballot")
 
@@ -115,7 +115,7 @@ def _picture_map(scores: Float[np.ndarray, "gh gw"], signed: bool) -> str:
 
 
 def _strongest(names: Sequence[str], scores: Float[np.ndarray, "part"], signed: bool) -> str:
-    """The names of the largest parts, without numbers and parts that have no color."""
+    """Describe the parts with the largest scores, without numbers; parts without color are left out."""
     order = [at for at in np.argsort(-np.abs(scores), kind="stable")[:TOP].tolist() if scores[at]]
     if not order:
         return "Nothing is colored."

@@ -1,13 +1,13 @@
-"""Explanations as pages compute them: from the cache, or in a thread that sessions share.
+"""Computation of explanations for pages: from the cache, or in a thread that sessions share.
 
-A computation runs once for all sessions that wait for it, and no longer than somebody waits. What a person stopped
-stays stopped in their session.
+A computation runs once for all sessions that wait for it, and ends when nobody waits any more. A request that a person
+stopped stays stopped in their session.
 
-The libraries that run models take seconds to import. Pages that show results (the list of methods, cached and shipped
-explanations) need none of them, and are drawn in half the time while nothing is imported beside them. So those that fit
-into the second in which the first browser loads are imported before (`components.server.import_pages`), the others in
-the background once a page is drawn, and at once when there is something to compute. Those that draw charts and tables
-come after them.
+The libraries that run models take seconds to import. Pages that only show results (the list of methods, cached and
+shipped explanations) do not need them, and are drawn in half the time if nothing is imported meanwhile. Therefore
+`components.server.import_pages` imports only those that fit into the second in which the first browser loads. The
+others are imported in the background once a page is drawn, or immediately if there is something to compute. The
+libraries that draw charts and tables come last.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from engine.store import result_store
 
 T = TypeVar("T")
 Tick = Callable[[str], None]
-"""A callback of progress in words. An exception in it ends the wait of its caller, not the work for others."""
+"""A progress callback that takes a description. An exception in it ends the wait of its caller, not the shared work."""
 
 GRACE_SECONDS = 3.0
-"""A computation that nobody waits for ends after this time. A page that is drawn again joins it sooner."""
+"""Time after which a computation that nobody waits for ends. A page that is redrawn rejoins it earlier."""
 POLL_SECONDS = 0.2
 MODELS, CHARTS = ("engine.models.loading", "peft"), ("pandas", "altair")
-"""The libraries that run models, and those that draw charts and tables."""
+"""Modules that run models, and modules that draw charts and tables."""
 STOPPED = "stopped_requests"
-"""Session key: the cache keys of requests that the person stopped."""
+"""Session key: cache keys of requests that the person stopped."""
 _lock = threading.Lock()
 _running: dict[str, Computation[Any]] = {}
 
 
 class WatchedToken(CancelToken):
-    """A token that cancels for good once nobody has watched for `GRACE_SECONDS`."""
+    """A token that cancels itself permanently after `GRACE_SECONDS` without a watcher."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class WatchedToken(CancelToken):
             return super().cancelled
 
     def join(self) -> bool:
-        """Start to watch unless it is cancelled, and return whether it is not. `leave` ends the watching."""
+        """Add a watcher unless the token is cancelled, and return whether one was added. `leave` removes it."""
         with self._lock:
             joined = not super().cancelled
             self._watchers += joined
@@ -90,7 +90,7 @@ class Computation(Generic[T]):
         self._thread.start()
 
     def words(self) -> str:
-        """The progress: the place in the queue, or the seconds and evaluations."""
+        """Describe the progress: the place in the queue, or the elapsed seconds and the number of evaluations."""
         before = runtime.turns().place(self._thread.ident)
         if before:
             return f"waiting for the device, place {before} in the queue"
@@ -99,7 +99,7 @@ class Computation(Generic[T]):
         return f"{seconds}, {done:,} of {total:,} evaluations" if 0 < done < total else seconds
 
     def result(self) -> T:
-        """The result, once it is finished. An error is raised for everybody who waits."""
+        """Return the result of a finished computation. Its error is raised for everybody who waits."""
         if self._error is not None:
             raise self._error
         return self._results[0]
@@ -121,7 +121,7 @@ class Computation(Generic[T]):
 
 
 def run_shared(key: str, compute: Callable[[CancelToken], T], tick: Tick) -> T:
-    """The result of `compute`. Callers with the same key share one computation."""
+    """Return the result of `compute`. Callers with the same key share one computation."""
     with _watching(key, compute) as work:
         while not work.finished.wait(POLL_SECONDS):
             tick(work.words())
@@ -130,12 +130,12 @@ def run_shared(key: str, compute: Callable[[CancelToken], T], tick: Tick) -> T:
 
 @st.cache_resource(show_spinner=False)
 def warm_up() -> threading.Thread:
-    """Start to import the libraries that run models and draw charts, at the end of a page. Returns at once."""
+    """Start importing the libraries for models and charts, at the end of a page. Returns immediately."""
     return import_engine()
 
 
 def import_engine() -> threading.Thread:
-    """Import the libraries that run models and draw charts in the background. Earlier computations do not wait."""
+    """Import the libraries for models and charts in the background. Computations that started earlier do not wait."""
     thread = threading.Thread(target=import_held, args=(*MODELS, *CHARTS), daemon=True)
     thread.start()
     return thread
@@ -158,9 +158,9 @@ def is_cached(request: Request) -> bool:
 
 
 def explain(request: Request, tick: Tick | None = None) -> Explanation:
-    """The explanation, from the cache or computed. Errors: `Cancelled` if the person stopped it.
+    """Return the explanation, from the cache or computed. Errors: `Cancelled` if the person stopped it.
 
-    `tick` draws the progress: a page that nobody sees any more ends there.
+    `tick` draws the progress. On a page that nobody sees any more it raises, which ends the wait.
     """
     cached = engine_explain.cached_explanation(request)
     if cached is not None:
@@ -169,7 +169,7 @@ def explain(request: Request, tick: Tick | None = None) -> Explanation:
 
 
 def run_cached(key: str, compute: Callable[[CancelToken], T], tick: Tick | None = None) -> T:
-    """The result of `compute`, at once if the cache has that key, else in a shared thread as `explain` does."""
+    """Return the result of `compute`: at once if the cache has the key, else from a shared thread, as in `explain`."""
     if result_store().contains(key):
         return compute(CancelToken())
     raise_if_stopped(key)
@@ -202,9 +202,9 @@ def _join_or_start(key: str, compute: Callable[[CancelToken], T]) -> Computation
 
 
 def import_held(*names: str) -> None:
-    """Import modules while holding the device as all computing does.
+    """Import modules while holding the device, as every computation does.
 
-    Two threads that import at once see half-imported modules.
+    Two threads that import at the same time see half-imported modules.
     """
     with runtime.turn(), paused_collection():
         for name in names:

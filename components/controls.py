@@ -1,8 +1,8 @@
-"""Controls that several pages share, and values of controls that the browser sends too late.
+"""Controls that several pages share, and protection against control values that the browser sends too late.
 
-With each choice the browser sends its address and the values of all its controls. For a choice made a moment after
-another, both are stale: the address is not a link that somebody opens, and values that Python has set since must not be
-undone. The address tells when the browser has caught up.
+With each choice the browser sends its address and the values of all its controls. If a choice follows another within a
+moment, both are stale: the address is not a link that somebody opened, and values that Python has set since must not be
+undone. The address shows when the browser has caught up.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from components.widgets.view_options import LEAST_GAMMA, MOST_GAMMA, SCALES
 from engine.registry import Explainer
 
 PERSIST: Literal["session"] = "session"
-"""The `persist_state` of a control whose value stands in the link.
+"""The `persist_state` of a control whose value is part of the link.
 
-Streamlit tells the browser of a value that Python gave in that one run alone. A control that the browser draws later,
-as those in a popover are, starts from a default of its own and reports it as if it were a choice; one that a closed
-section hides falls back to the value of its first run. A persistent value is sent in each run until the
-browser reports it, so no choice is overwritten, and the value stays while it is hidden.
+Streamlit sends a value that Python has set to the browser only in the run that set it. A control that the browser draws
+later, such as one in a popover, starts from its own default and reports it as if it were a choice; a control in a
+closed section falls back to the value of its first run. A persistent value is sent in each run until the browser
+reports it, so no choice is overwritten, and the value survives while it is hidden.
 """
 Key = Callable[[str], str]
-"""The widget key of a control of a page, by the name of the control."""
+"""Function from the name of a control to its widget key on a page."""
 SET = "stale_choices_set"
 """Session key: the controls that Python has set, each with its value before and after."""
 SENT = "stale_choices_sent"
-"""Session key: the link sent to the browser together with them, and when; absent until it is sent."""
+"""Session key: the link sent to the browser with these values, and the time; absent until it is sent."""
 ENDED, ENDED_BEFORE = "stale_choices_ended", "stale_choices_ended_before"
-"""Session keys: when the last run of the page ended, absent while one runs or after it was interrupted; and the same as
-it was when the present run began."""
+"""Session keys: end time of the page's last run, absent during a run or after an interrupted one; and its value when
+the current run began."""
 Persists = Literal["page", "session"]
 PARAMETER_WIDTH = 190
-"""Width in pixels of a widget, where several stand in a row."""
+"""Width in pixels of a widget in a row of several."""
 DRAWN_SECONDS = 1.0
-"""How long a browser may take to draw the controls after the run that changed its address has ended."""
+"""Time that a browser may take to draw the controls after the end of the run that changed its address."""
 
 
 def address_query() -> Query:
-    """The parameters of the address."""
+    """Return the query parameters of the address."""
     return {name: st.query_params.get_all(name) for name in st.query_params}
 
 
@@ -65,27 +65,27 @@ def set_control(key: str, new: object) -> None:
         changes[key] = (before, new)
         st.session_state.pop(SENT, None)
     elif key in changes and changes[key][1] != new:
-        del changes[key]  # a person has chosen this since
+        del changes[key]  # the person has chosen another value since
 
 
 def record_link(link: Mapping[str, list[str]]) -> None:
-    """Record that the browser is sent this link, and with it all values set before."""
+    """Record that the browser is sent this link, together with all values set before."""
     if st.session_state.get(SENT, (None,))[0] != link:
         st.session_state[SENT] = (dict(link), time.monotonic())
 
 
 def begin_run() -> None:
-    """Record that the page begins to be drawn."""
+    """Record the start of a run of the page."""
     st.session_state[ENDED_BEFORE] = st.session_state.pop(ENDED, 0.0)
 
 
 def end_run() -> None:
-    """Record that the page is drawn to its end."""
+    """Record that a run has drawn the whole page."""
     st.session_state[ENDED] = time.monotonic()
 
 
 def restore_controls() -> None:
-    """Set again the controls that a stale choice has reset. In a callback: before it reads their values."""
+    """Restore the controls that a stale choice has reset. In a callback, call this before reading their values."""
     link, since = st.session_state.get(SENT, (None, 0.0))
     ended = st.session_state.get(ENDED, st.session_state.get(ENDED_BEFORE, since))
     if link == address_query() and ended >= since and time.monotonic() - ended > DRAWN_SECONDS:
@@ -96,24 +96,24 @@ def restore_controls() -> None:
 
 
 def forget_changes() -> None:
-    """Forget what was set: the browser has caught up, or shows another link."""
+    """Forget the recorded values: the browser has caught up, or shows another link."""
     for name in (SET, SENT):
         st.session_state.pop(name, None)
 
 
 def options_popover(prefix: str, line: DeltaGenerator) -> DeltaGenerator | None:
-    """Draw the button that opens the rare controls. Returns their place, or None while they must not be drawn.
+    """Draw the button that opens the rare controls. Return their container, or None while they must not be drawn.
 
-    For controls in a closed popover the browser keeps sending the values that they had when it was last open, which
-    would undo those that Python has set since, as for another run or a link. `prefix`: of the widget keys. The button
-    of the list of all methods closes the popover and needs the controls once more, to open the list.
+    For controls in a closed popover the browser keeps sending the values from when it was last open. These would undo
+    values that Python has set since, for example from a link or another run. `prefix`: prefix of the widget keys. The
+    button of the list of all methods closes the popover and needs the controls for one more run, to open the list.
     """
     popover = line.popover("Options", key=f"{prefix}options", icon=":material/tune:", on_change="rerun")
     return popover if popover.open or st.session_state.get(f"{prefix}all") else None
 
 
 def seed_input(key: Key, width: int) -> None:
-    """Draw the control of the seed; `width` in pixels."""
+    """Draw the seed control; `width` in pixels."""
     st.number_input(
         "Seed", 0, MOST_SEED, key=key("seed"), step=1, width=width, persist_state=PERSIST,
         help="For the methods that draw at random.",
@@ -121,7 +121,7 @@ def seed_input(key: Key, width: int) -> None:
 
 
 def gamma_slider(key: Key, parts: str) -> None:
-    """Draw the slider of the power of a score's share of the scale. `parts`: the scored units, in the plural."""
+    """Draw the slider of gamma, the exponent of a score's share of the scale. `parts`: plural noun for the units."""
     st.slider(
         "Gamma", LEAST_GAMMA, MOST_GAMMA, key=key("gamma"), step=0.1, persist_state=PERSIST,
         help=f"The color is this power of the score's share of the scale: 1 is linear, less reveals weak {parts}.",
@@ -129,9 +129,9 @@ def gamma_slider(key: Key, parts: str) -> None:
 
 
 def scale_choice(key: Key, apart: str) -> None:
-    """Draw the choice between a scale for each map and one for maps of one unit.
+    """Draw the choice between one scale per map and one scale for all maps of the same unit.
 
-    `apart`: words for the maps that have their own scale anyway.
+    `apart`: sentence on the maps that always have their own scale.
     """
     st.segmented_control(
         "Scale", SCALES, key=key("scale"), required=True, format_func=str.capitalize, persist_state=PERSIST,
@@ -146,12 +146,12 @@ def has_parameters(method: Explainer) -> bool:
 
 
 def parameter_widgets(method: Explainer, prefix: str) -> None:
-    """Draw a widget for each parameter; its key is `prefix` and the name in a link. Hidden ones keep their values."""
+    """Draw a widget for each parameter; its key is `prefix` plus its name in a link. Hidden ones keep their values."""
     field_widgets(method.params, f"{prefix}{method.id}.")
 
 
 def field_widgets(params: type, prefix: str, persists: Persists = "page") -> None:
-    """Draw a widget for each field of a params dataclass; its key is `prefix` and the name of the field."""
+    """Draw a widget for each field of a params dataclass; its key is `prefix` plus the name of the field."""
     hints = typing.get_type_hints(params)
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         for field in dataclasses.fields(params):
@@ -159,18 +159,18 @@ def field_widgets(params: type, prefix: str, persists: Persists = "page") -> Non
 
 
 def current_parameters(method: Explainer, prefix: str) -> dict[str, object]:
-    """The values of the widgets, visible or hidden."""
+    """Return the values of the parameter widgets, visible or hidden."""
     keys = {field.name: _parameter_key(method, field, prefix) for field in dataclasses.fields(method.params)}
     return {name: st.session_state[key] for name, key in keys.items() if key in st.session_state}
 
 
 def changed_parameters(method: Explainer, prefix: str) -> dict[str, str]:
-    """The parameters that differ from the defaults, as texts."""
+    """Return the parameters that differ from their defaults, as strings."""
     return non_default_params(method, current_parameters(method, prefix))
 
 
 def reset_parameters(method: Explainer, prefix: str) -> None:
-    """Set the defaults again, in a callback or before the widgets are drawn."""
+    """Reset the parameters to their defaults, in a callback or before the widgets are drawn."""
     for field in dataclasses.fields(method.params):
         st.session_state[_parameter_key(method, field, prefix)] = field.default
 
@@ -186,10 +186,10 @@ def option_widget(
     persists: Persists,
     width: int | Literal["stretch"] = PARAMETER_WIDTH,
 ) -> None:
-    """Draw the widget of an option: its title, help, bounds and choices are in the field's metadata.
+    """Draw the widget of an option. Its title, help, bounds and choices come from the field's metadata.
 
-    A plan's option may have a `label`, a help `about` it on the page, the `most` that the page takes, `titles` of its
-    choices and a `placeholder`.
+    The metadata of a plan's option may also have a `label`, a help text `about` it on the page, the `most` that the
+    page accepts, `titles` of its choices and a `placeholder`.
     """
     meta, kind = field.metadata, _number_or_text(hint)
     label, help = meta.get("label") or _option_label(field.name), meta.get("about", meta["help"]) or None
@@ -226,7 +226,7 @@ def _number_step(kind: type, low: int | float | None, high: int | float | None, 
         return 1
     if low is not None and high is not None and high - low <= 2:
         return 0.05
-    # A rate has no bound above: it goes by a fifth of what it usually is.
+    # A rate has no upper bound, so its step is a fifth of the default.
     return default / 5 if high is None and isinstance(default, float) and 0 < default < 1 else 1.0
 
 
@@ -236,6 +236,6 @@ def _option_label(name: str) -> str:
 
 
 def _number_or_text(hint: object) -> type:
-    """The type of a parameter that may also be None."""
+    """Return the type of a parameter, without None if it is optional."""
     members = typing.get_args(hint) or (hint,)
     return next(kind for kind in members if isinstance(kind, type) and kind is not type(None))

@@ -1,4 +1,4 @@
-"""Export: the citation and the command that repeat a page's numbers, files to download, pages that stand alone."""
+"""Export: citations and commands that reproduce a page's results, downloads, and standalone HTML pages."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ ExplainedMethods = tuple[tuple[Explainer, Explanation], ...]
 """Methods with their explanations, all of one model, one input and one class."""
 Shown = TypeVar("Shown")
 FileOf = tuple[str, str, str, Callable[[Shown], str | bytes], str]
-"""A file of what a page shows: its label, name and media type, what builds it, and a help text."""
+"""A downloadable file of a page: its label, file name, media type, builder and help text."""
 TEXT_FILE, PICTURE_FILE = "text.txt", "picture.png"
 REPEATS = "This command makes the same numbers"
 PNG_BUTTON = "exegesis_png_button"
 PNG_SCALE = 2
-"""Pixels of the file for each pixel of the picture."""
+"""Pixels of the PNG file per pixel of the picture."""
 _BUTTON_CSS = """
 button { font: inherit; font-size: 0.875rem; line-height: 1.6; padding: 0.25rem 0.75rem; min-height: 2.5rem;
   cursor: pointer; color: var(--st-text-color); background: var(--st-background-color);
@@ -53,12 +53,12 @@ _CSS = (
     "pre{white-space:pre-wrap;overflow-wrap:anywhere;background:var(--xg-special);padding:.7rem;border-radius:4px}"
     "ul{margin:.4rem 0;padding-inline-start:1.2rem}"
 )
-# Nothing in the file may run or be fetched, whatever a text holds: the browser is told so as well.
+# Nothing in the file may run or be fetched, whatever a text contains. The policy makes the browser enforce this.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def text_arguments(example: Example) -> list[str]:
-    """The command's arguments of a text, a pair or a prompt; `-` for a text from standard input."""
+    """Return the command-line arguments for a text, a pair or a prompt; `-` stands for a text from standard input."""
     read = stdin_text(example)
     text = "-" if read == "text" else example.text
     if isinstance(example, Prompt):
@@ -72,26 +72,26 @@ def text_arguments(example: Example) -> list[str]:
 
 
 def command_line(arguments: list[str], example: Input | None = None) -> str:
-    """The command, quoted for a POSIX shell; it reads the example's text from its file where it must."""
+    """Return the command, quoted for a POSIX shell. It reads the example's text from a file if necessary."""
     reads = isinstance(example, Example) and stdin_text(example) is not None
     return shlex.join(["exegesis", *arguments]) + (f" < {TEXT_FILE}" if reads else "")
 
 
 def stdin_text(example: Example) -> str | None:
-    """The name of the text that the command reads from standard input: the first that a command line cannot hold."""
+    """Return which text the command reads from standard input: the first unfit for a command line, or None."""
     texts = {"text": example.text, "text_pair": example.text_pair}
     return next((name for name, text in texts.items() if text is not None and _needs_file(text)), None)
 
 
 def stdin_file(example: Example) -> bytes:
-    """The file that the command reads, so that it gets exactly this text."""
+    """Return the content of the file that the command reads, so that it gets exactly this text."""
     text = (example.text_pair if stdin_text(example) == "text_pair" else example.text) or ""
-    # The command drops one byte order mark and one line end: a text that has its own keeps it.
+    # The command drops one byte order mark and one line ending, so a text that has its own keeps them.
     return f"\ufeff{text}\r\n".encode()
 
 
 def input_arguments(focus: Focus) -> list[str]:
-    """The command's arguments of an input: of a picture its file if uploaded, else its place in the data set."""
+    """Return the arguments for an input: a text, an uploaded picture's file, or a picture's place in the data set."""
     if not isinstance(focus, PictureFocus):
         return text_arguments(focus.example)
     if focus.own:
@@ -101,17 +101,17 @@ def input_arguments(focus: Focus) -> list[str]:
 
 
 def reads_file(focus: Focus) -> bool:
-    """Whether the command on an input reads it from a file."""
+    """Whether the command reads its input from a file."""
     return focus.own if isinstance(focus, PictureFocus) else stdin_text(focus.example) is not None
 
 
 def to_png(pixels: np.ndarray) -> bytes:
-    """The picture as a PNG file, without loss."""
+    """Encode the picture as a PNG file, without loss."""
     return png_file(Image.fromarray(pixels))
 
 
 def explanations_json(shown: ExplainedMethods) -> str:
-    """The output of `exegesis explain --json`: a list, one object a method."""
+    """Return the output of `exegesis explain --json`: a list with one object per method."""
     return (
         json.dumps([explanation_to_json(made) for _, made in shown], indent=2, ensure_ascii=False, allow_nan=False)
         + "\n"
@@ -119,7 +119,7 @@ def explanations_json(shown: ExplainedMethods) -> str:
 
 
 def explain_arguments(shown: ExplainedMethods, input_arguments: list[str], example: Input | None) -> list[str]:
-    """The arguments of `exegesis explain`, without those at their defaults."""
+    """Return the arguments of `exegesis explain`, without values at their defaults."""
     first = shown[0][1]
     origin, methods = first.provenance, ",".join(method.id for method, _ in shown)
     arguments = ["explain", "--model", origin.model, "--method", methods, *input_arguments]
@@ -131,7 +131,7 @@ def explain_arguments(shown: ExplainedMethods, input_arguments: list[str], examp
 
 
 def target_arguments(made: Explanation, example: Input | None) -> list[str]:
-    """The argument of the class, where it is not the command's default. A prompt names its token itself."""
+    """Return the argument for the class, if it is not the command's default. A prompt names its token itself."""
     if isinstance(example, Prompt) and example.target is not None:
         return []
     if made.prediction.regression or made.provenance.target == made.prediction.index:
@@ -140,30 +140,30 @@ def target_arguments(made: Explanation, example: Input | None) -> list[str]:
 
 
 def run_arguments(origin: Provenance, seed: int) -> list[str]:
-    """The arguments of the run: scaled heads, seed, precision."""
+    """Return the arguments for the run: scaled heads, seed and precision."""
     arguments = [part for layer, head, scale in origin.heads for part in ("--head", f"{layer}.{head}={scale:g}")]
     arguments += [] if seed == 0 else ["--seed", str(seed)]
     return arguments + ([] if origin.dtype == "float32" else ["--dtype", origin.dtype])
 
 
 def cite_html(shown: ExplainedMethods, example: Input | None) -> str:
-    """Product, version, model and revision, and a reference for each method."""
+    """HTML of the citation: product, version, model and revision, and a reference for each method."""
     return citation_html(cite(shown, example), references(shown))
 
 
 def citation_html(sentence: str, lines: Iterable[str]) -> str:
-    """The citation: a sentence, and below it a line for each reference. Every text is escaped."""
+    """HTML of a citation: a sentence, followed by a list of references. All text is escaped."""
     listed = "".join(f"<li>{escape(line)}</li>" for line in lines)
     return f'<div class="xg"><p>{escape(sentence)}</p><ul class="xg-small">{listed}</ul></div>'
 
 
 def cite(shown: ExplainedMethods, example: Input | None) -> str:
-    """The sentence that cites the explanations, which are all of one run."""
+    """Return the sentence that cites the explanations, which are all of one run."""
     return citation(shown[0][1], example)
 
 
 def citation(explanation: Explanation, example: Input | None) -> str:
-    """The sentence that cites an explanation: product, model, explained class, run and scaled heads."""
+    """Return the sentence that cites an explanation: product, model, explained class, run and scaled heads."""
     origin = explanation.provenance
     prediction, name = explanation.prediction, explained_name(explanation, example)
     explained = "its score" if prediction.regression else f"{prediction.class_word} {name}"
@@ -175,7 +175,7 @@ def citation(explanation: Explanation, example: Input | None) -> str:
 
 
 def references(shown: ExplainedMethods) -> Iterator[str]:
-    """Each method with its version and its paper."""
+    """Yield a reference for each method, with its version and its paper."""
     for method, made in shown:
         yield f"{method.title} ({method.id}, version {made.provenance.version}): {method.citation.rstrip('.')}."
 
@@ -186,7 +186,7 @@ def file_button(label: str, name: str, kind: str, build: Callable[[], str | byte
 
 
 def input_button(focus: Focus, key: str) -> None:
-    """Draw a download button for the input; for a text only where the command reads it from a file."""
+    """Draw a download button for the input. A text has one only if the command reads it from a file."""
     shown = focus.input
     if isinstance(shown, Picture):
         help = "The picture as it came, before the model's preprocessing."
@@ -197,7 +197,7 @@ def input_button(focus: Focus, key: str) -> None:
 
 
 def how_to_repeat(focus: Focus) -> str:
-    """The line above a command on an input."""
+    """Return the line above a command on an input."""
     if not reads_file(focus):
         return f"{REPEATS}:"
     noun, file = ("picture", PICTURE_FILE) if isinstance(focus, PictureFocus) else ("text", TEXT_FILE)
@@ -208,9 +208,10 @@ def export_area(
     page: str, files: Sequence[FileOf[Shown]], shown: Shown, focus: Focus, command: str, cited: str,
     png: Callable[[], None] | None = None,
 ) -> None:  # fmt: skip
-    """Draw files to download and how to cite. A file is built when its button is pressed, not before.
+    """Draw the download buttons and the citation. A file is only built when its button is pressed.
 
-    `page`: the prefix of the widget keys. `command`: repeats the page. `cited`: HTML. `png`: draws the PNG button.
+    `page`: prefix of the widget keys. `command`: the command that reproduces the page. `cited`: the citation as HTML.
+    `png`: draws the PNG button.
     """
     st.subheader("Export", anchor=False)
     with st.container(horizontal=True, gap="small", key=f"{page}_keep"):
@@ -223,7 +224,7 @@ def export_area(
 
 
 def citation_box(citation: str, commands: Sequence[tuple[str, str]], key: str) -> None:
-    """Draw the citation, HTML, and the commands that repeat the page, each after its sentence."""
+    """Draw the citation (HTML) and the commands that reproduce the page, each after its sentence."""
     with st.expander("Cite this", key=key):
         st.html(citation)
         for how, command in commands:
@@ -234,9 +235,9 @@ def citation_box(citation: str, commands: Sequence[tuple[str, str]], key: str) -
 def standalone_page(
     title: str, sections: Iterable[str], css: str = "", theme: ThemeChoice = "auto", script: str = ""
 ) -> str:
-    """A page as a file: style inside, nothing fetched, no script but one of ours.
+    """HTML of a standalone page: styles are inline, nothing is fetched, and no script runs except `script`.
 
-    The sections are HTML. `theme`: auto is that of the reader. `script`: the only one that may run.
+    `sections`: HTML. `theme`: "auto" follows the reader's setting. `script`: a script of ours.
     """
     scheme = "light dark" if theme == "auto" else theme
     body = "".join(f"<section>{section}</section>" for section in sections)
@@ -255,13 +256,13 @@ def standalone_page(
 
 
 def command_html(example: Input, *commands: str) -> str:
-    """The commands that repeat the page, and the file that they read, if any."""
+    """HTML of the commands that reproduce the page, and a note on the file that they read, if any."""
     html = "".join(f"<pre>{escape(command)}</pre>" for command in commands)
     return html + _stdin_html(example) if isinstance(example, Example) else html
 
 
 def png_button(label: str, file: str, build: Callable[[], str], help: str, key: str) -> None:
-    """Draw a button that saves a picture as PNG: the browser draws our SVG with its own fonts, nothing is fetched.
+    """Draw a button that saves a picture as PNG: the browser renders our SVG with its own fonts and fetches nothing.
 
     The SVG is built and sent to the browser only once the button is pressed.
     """
@@ -274,13 +275,13 @@ def png_button(label: str, file: str, build: Callable[[], str], help: str, key: 
 
 
 def _needs_file(text: str) -> bool:
-    """Whether a text is too long to paste, means standard input, or has a character that acts on a terminal."""
+    """Whether a text is too long to paste, means standard input, or has control characters."""
     acting = any(unicodedata.category(c) == "Cc" and c != "\n" for c in text)
     return len(text) > LONGEST_IN_LINK or text == "-" or acting
 
 
 def _target(made: Explanation) -> str:
-    """The class by its label, or by its number where another class has the same label."""
+    """Return the label of the class, or its index if an earlier class has the same label."""
     index, labels = made.provenance.target, made.prediction.labels
     return labels[index] if labels.index(labels[index]) == index else str(index)
 

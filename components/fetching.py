@@ -1,4 +1,4 @@
-"""Language models that are fetched on request: which ones are offered, and the download with its progress."""
+"""Language models that are downloaded on request: the list of them, and the download with its progress."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from engine.models.fetched import FETCHED, fetch_model, is_fetched
 
 
 def fetchable_models() -> list[str]:
-    """The models that are not stored here yet; only the organizer is offered any."""
+    """Return the models that are not stored on this machine yet; empty for anyone but the organizer."""
     return [name for name in FETCHED if not is_fetched(name)] if is_organizer() else []
 
 
 def fetch_with_progress(name: str) -> bool:
-    """Fetch a model below a bar. Returns whether it is stored now, after drawing why not."""
+    """Download a model with a progress bar. Return whether it succeeded, after drawing the error if not."""
     bar = st.progress(0.0, "Starting …")
 
     def report(done: int, total: int, what: str) -> None:

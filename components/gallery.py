@@ -1,4 +1,4 @@
-"""The gallery: cards of examples with shipped explanations, each with the map of a method and a sentence about it."""
+"""The gallery: cards of examples with shipped explanations, each with a method's map and a sentence about it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def draw_gallery() -> None:
 
 
 def link(card: GalleryCard) -> Query:
-    """The link to the Text page with this example and its usual methods."""
+    """Return the link to the Text page with this example and its default methods."""
     example = card.example
     focus = TextFocus(card.model, example.text, None, card.index, card.dataset)
     if isinstance(example, Prompt):
@@ -50,7 +50,7 @@ def link(card: GalleryCard) -> Query:
 
 
 def prompt_link() -> Query | None:
-    """The link to the Text page with the first language model and its first prompt; None without such a model."""
+    """Return the link to the Text page with the first language model and its first prompt, or None without a model."""
     model = next((name for name in list_models("text") if is_causal(name)), None)
     if model is None:
         return None
@@ -60,7 +60,7 @@ def prompt_link() -> Query | None:
 
 
 def card_html(card: GalleryCard, made: Explanation | None) -> str:
-    """Prediction, map and sentence. Without a current result (None) the text stands alone."""
+    """HTML of a card: prediction, map and sentence. Without a current result (None), the bare text and the sentence."""
     text = f'<p class="xg-text">{escape(card.example.text)}</p><p class="xg-small">Computed when you open it.</p>'
     parts = text if made is None else _explained(card, made)
     chance = "" if card.index is None else chance_note(card.model, card.dataset)
@@ -69,7 +69,7 @@ def card_html(card: GalleryCard, made: Explanation | None) -> str:
 
 
 def reading_html() -> str:
-    """The card on how to read the others."""
+    """HTML of the card that explains how to read the others."""
     return (
         '<div class="xg"><div class="xg-card"><p class="xg-title">How to read a map</p>'
         "<p>A method gives each token a score, shown as a color. Signed scores: against the explained class"
@@ -101,7 +101,7 @@ def _explained(card: GalleryCard, made: Explanation) -> str:
 
 
 def _verdict(card: GalleryCard, prediction: Prediction) -> str:
-    """The prediction, and the label where it differs; of a prompt the likelier of the two tokens that it names."""
+    """HTML of the prediction, with the label if it differs; for a prompt, the likelier of its two tokens."""
     share = escape(percent(prediction.confidence))
     wrong = None if card.label == prediction.label else card.label
     if prediction.of_two_tokens:

@@ -1,4 +1,4 @@
-"""A job on pages: its state in words, its progress with a way to stop it, its end with a way to go on."""
+"""Jobs on pages: their state in words, their progress with a cancel button, and a button to resume them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STOPS = "Stops after the current part. Finished parts stay in the cache."
 FINDS = "Finished parts are read from the cache, not computed again."
 RESUMABLE = ("interrupted", "failed", "cancelled")
 BadgeColor = Literal["blue", "gray", "green", "orange", "red"]
-# Each state has a word and a sign of its own, so that color is never the only difference.
+# Each state has its own word and icon, so that color is never the only difference.
 BADGES: dict[str, tuple[str, BadgeColor, str]] = {
     "queued": ("waiting", "gray", ":material/schedule:"),
     "running": ("running", "blue", ":material/play_arrow:"),
@@ -50,12 +50,12 @@ PARTS = {
     "reproduce_smat": "A part is one student; the last part judges the claims.",
     "reproduce": "A part is one map, the metrics of one example, or the training of one model.",
 }
-"""The parts of a job, by its kind."""
+"""Explanation of a job's parts, by the kind of job."""
 
 
 @dataclass(frozen=True)
 class JobView:
-    """The words and numbers on a job's card. `share` is from 0 to 1."""
+    """Text and values on a job's card. `share`: finished share, from 0 to 1."""
 
     id: int
     title: str
@@ -72,7 +72,7 @@ class JobView:
 
 
 def job_view(job: Job, ahead: int) -> JobView:
-    """The job in words. `ahead`: the number of jobs before it in its queue."""
+    """Return the card content of a job. `ahead`: number of jobs before it in its queue."""
     stopping = not job.is_over and job.cancel_requested
     return JobView(
         id=job.id,
@@ -91,13 +91,13 @@ def job_view(job: Job, ahead: int) -> JobView:
 
 
 def describe_end(job: Job) -> str:
-    """The progress of a job that did not finish, in words and numbers."""
+    """Describe how far a job came that did not finish."""
     word = job.state.capitalize()
     return f"{word} after {job.done:,} of {count(job.total, 'part')}." if job.total else f"{word} before it started."
 
 
 def failures_html(failures: Sequence[UnitFailure]) -> str:
-    """The failed parts with their errors; of very many the first ones."""
+    """HTML of the failed parts with their errors, limited to the first `FAILURES_SHOWN`."""
     shown = failures[:FAILURES_SHOWN]
     rows = "".join(f"<dt>{escape(failure.label)}</dt><dd>{escape(failure.error)}</dd>" for failure in shown)
     left = len(failures) - len(shown)
@@ -126,7 +126,7 @@ def _progress(job: Job, ahead: int) -> str:
 
 
 def _counts(job: Job) -> str:
-    """`done` counts what was computed, what failed, and what came from the cache."""
+    """Describe the counts of parts. `job.done` includes computed, failed and cached parts."""
     if not job.total:
         return ""
     cached = max(0, job.done - job.computed - job.failed)
@@ -137,28 +137,28 @@ def _counts(job: Job) -> str:
 
 
 def now_html(kind: str, label: str) -> str:
-    """The part at hand of a job, and the meaning of its parts."""
+    """HTML of the current part of a job and the meaning of its parts."""
     now = [f"Now: {label}."] if label else []
     return f'<div class="xg"><p class="xg-small">{escape(" ".join([*now, PARTS.get(kind, "")]))}</p></div>'
 
 
 class JobPanel:
-    """The job of a page. `page`: how the keys of its widgets start."""
+    """Controls and progress of a page's job. `page`: prefix of the widget keys."""
 
     def __init__(self, page: str) -> None:
         self.page, self.failure_key = page, f"{page}_jobs_said"
 
     def trouble(self) -> None:
-        """Draw the error of the last press of a button."""
+        """Draw the error of the last button press, if any."""
         if st.session_state.get(self.failure_key):
             show_error(st.session_state[self.failure_key])
 
     def progress(self, id: int) -> None:
-        """Follow a job; the page is drawn again when it is over."""
+        """Draw the progress of a running job. The page is rerun when the job ends."""
         st.fragment(self._progress, run_every=REFRESH_SECONDS)(id)
 
     def start(self, label: str, kind: str, spec: Mapping[str, object], last: Job | None) -> None:
-        """Draw a button that submits the job; or that goes on with the last one, where that did not end well."""
+        """Draw a button that submits the job, or one that resumes the last job if that did not finish."""
         if not self.go_on(last, primary=True):
             self.offer(label, "start", kind, spec, primary=True)
 
@@ -171,11 +171,11 @@ class JobPanel:
         primary: bool = False,
         help: str | None = None,
     ) -> None:
-        """Draw a button that submits a job. `name`: its own among those of the page."""
+        """Draw a button that submits a job. `name`: part of its widget key, unique on the page."""
         self._button(label, name, partial(jobs.submit, kind, spec), primary, help)
 
     def go_on(self, last: Job | None, label: str = "Go on", primary: bool = False) -> bool:
-        """Draw why the last job ended and a button that goes on with it; nothing, and False, where it ended well."""
+        """Draw a button that resumes the last job, and why it ended. Do nothing and return False if it cannot."""
         if last is None or last.state not in RESUMABLE:
             return False
         if last.error:
@@ -193,7 +193,7 @@ class JobPanel:
             show_error(describe_error(error))
             return
         if job.is_over:
-            st.rerun()  # the whole page, which now has what the job has made
+            st.rerun()  # the whole page, which now has the job's results
         with st.container(border=True, key=f"{self.page}_progress"):
             st.progress(view.share, f"{view.badge[0].capitalize()}: {view.progress}")
             st.html(now_html(job.kind, job.label))

@@ -1,6 +1,6 @@
-"""Streamlit, imported when it is first used: HTML builders serve notebooks, which need no server.
+"""Streamlit, imported on first use, since the HTML builders also serve notebooks, which need no server.
 
-Write `from components.lazy import st` in place of `import streamlit as st` in a module of builders.
+Write `from components.lazy import st` instead of `import streamlit as st` in a module of builders.
 """
 
 from __future__ import annotations

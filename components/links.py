@@ -1,10 +1,10 @@
-"""Links of pages: records of options, methods with their parameters, pins, open sections, and texts or their hashes.
+"""Reading and writing of links: option records, methods with parameters, pins, open sections, texts or their hashes.
 
-A record is a frozen dataclass whose fields are options (`engine.experiments.options`): one line declares the field for
-the link, too. `read_record` and `write_record` are all that reads and writes it.
+A record is a frozen dataclass whose fields are options (`engine.experiments.options`). The declaration of a field also
+defines its form in the link; `read_record` and `write_record` are the only functions that need it.
 
-Every reader takes a list `said`, to which it adds a sentence for each value that it does not accept. The others take
-the last value of each name (`last_values`).
+Every reader takes a list `said`, to which it appends a sentence for each value that it rejects. If a link repeats the
+name of a single value, the last one counts (`last_values`).
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from engine.request import Example
 from engine.store import load_text, store_text
 
 Query = dict[str, list[str]]
-"""The parameters of an address: by name, all values."""
+"""Query parameters of an address: all values, by name."""
 Link = Mapping[str, Sequence[str]]
-"""As a `Query`, for reading."""
+"""A read-only `Query`."""
 Params = dict[str, dict[str, str]]
-"""By method, the parameters that differ from its defaults, as texts."""
+"""Parameters that differ from their defaults, as strings, by method."""
 Methods = Mapping[str, Explainer]
 Record = TypeVar("Record")
 SWITCH = ("off", "on")
-"""How a link spells false and true."""
+"""Spelling of false and true in a link."""
 MOST_SEED = 2**31 - 1
 MOST_PINS = 1024
 MOST_PLACE = 999_999
@@ -48,9 +48,9 @@ DIGEST_CHARACTERS = 8
 def read_record(
     start: Record, query: Link, said: list[str], kind: str = "", names: Iterable[str] | None = None
 ) -> Record:
-    """The record of a link: `start` with the values that the link gives. `kind`: the kind of input of the page.
+    """Return `start` with the values that a link gives. `kind`: the kind of input of the page.
 
-    `names`: the fields that are read, in their order; all if left out. A field may be a record itself.
+    `names`: the fields to read, in this order; all by default. A field may itself be a record.
     """
     record: type = type(start)
     options, values = options_of(record), dict[str, Any]()
@@ -64,7 +64,7 @@ def read_record(
 
 
 def write_record(record: Any, start: Any = None, names: Iterable[str] | None = None) -> Query:
-    """The link of a record: only what differs from `start`, or else from the defaults of its fields."""
+    """Return the link of a record: only the values that differ from `start`, or without it from the defaults."""
     kind: type = type(record)
     options, query = options_of(kind), Query()
     for name in options if names is None else names:
@@ -77,16 +77,16 @@ def write_record(record: Any, start: Any = None, names: Iterable[str] | None = N
 
 
 def link_fields(record: Any) -> set[str]:
-    """The names of a record in a link, and of the records in it."""
+    """Return the names of a record's fields in a link, including those of nested records."""
     kind: type = type(record)
     inner = [value for value in vars(record).values() if is_dataclass(value)]
     return {one.link for one in options_of(kind).values()}.union(*map(link_fields, inner))
 
 
 def unknown_fields(link: Link, record: Any, more: Iterable[str] = ()) -> dict[str, str]:
-    """The names in a link that neither the record nor `more` has, each with the nearest name that is known, else "".
+    """Return the names in a link that neither the record nor `more` has, each with the most similar known name, or "".
 
-    Parameters of methods are `method.name`; what is wrong in them is said where they are read.
+    Parameters of methods (`method.name`) are left out, since errors in them are reported where they are read.
     """
     methods = {id for kind in KINDS for id in all_explainers(kind)}
     known = link_fields(record).union(more, ALWAYS_KNOWN)
@@ -95,13 +95,13 @@ def unknown_fields(link: Link, record: Any, more: Iterable[str] = ()) -> dict[st
 
 
 NEAR = 0.7
-"""The least similarity of a name with the one that was meant: of dataset and data."""
+"""Minimum similarity of a name to the one that was meant, just reached by dataset and data."""
 ALWAYS_KNOWN = ("input", "method", "embed", "embed_options")
-"""Names that every page takes: the kind of input, the methods, and Streamlit's own."""
+"""Names that every page accepts: the kind of input, the methods, and Streamlit's own."""
 
 
 def read_option(one: Option, usual: Any, query: Link, said: list[str], kind: str = "") -> Any:
-    """The value of an option in a link, the usual one where the link has none or one that is not allowed."""
+    """Return the value of an option in a link, or the usual one if it is missing or not allowed."""
     given, known, types = query.get(one.link, []), one.choices(kind), typing.get_args(one.hint) or (one.hint,)
     if read := one.get("read"):
         return read(given, said)
@@ -124,7 +124,7 @@ def read_option(one: Option, usual: Any, query: Link, said: list[str], kind: str
 
 
 def write_option(one: Option, value: Any) -> list[str]:
-    """The values of an option in a link: an empty one says that a list is empty."""
+    """Return the values of an option for a link; a single empty string stands for an empty list."""
     if write := one.get("write"):
         return [write(value)]
     if isinstance(value, tuple):
@@ -133,7 +133,7 @@ def write_option(one: Option, value: Any) -> list[str]:
 
 
 def read_choice(name: str, last: Mapping[str, str], known: Sequence[str], said: list[str]) -> str:
-    """The value of a link that must be one of `known`; the first of them where it is missing or another."""
+    """Return a value of a link that must be one of `known`, or the first of these if it is missing or not allowed."""
     given = last.get(name, known[0])
     if given in known:
         return given
@@ -142,27 +142,27 @@ def read_choice(name: str, last: Mapping[str, str], known: Sequence[str], said: 
 
 
 def whole_number(given: str, most: int) -> int | None:
-    """The number from 0 to `most` in these digits; None for a larger one, or where they are no digits."""
+    """Return the integer from 0 to `most` with these digits, or None if it is larger or not all are digits."""
     digits = given.lstrip("0") or given[:1]
-    # Python reads no more than 4,300 digits.
+    # Python converts at most 4,300 digits.
     fits = digits.isascii() and digits.isdigit() and len(digits) <= len(str(most)) and int(digits) <= most
     return int(digits) if fits else None
 
 
 def non_default_params(method: Explainer, values: Mapping[str, object]) -> dict[str, str]:
-    """The parameters that differ from the method's defaults, as texts."""
+    """Return the parameters that differ from the method's defaults, as strings."""
     chosen = as_plain(from_mapping(method.params, values, method.id))
     defaults = as_plain(method.params())
     return {name: str(value) for name, value in chosen.items() if value != defaults[name]}
 
 
 def last_values(query: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """The last value of each name: a link may repeat a name."""
+    """Return the last value of each name, since a link may repeat a name."""
     return {name: values[-1] for name, values in query.items() if values}
 
 
 def read_methods(given: Sequence[str], known: Methods, usual: Sequence[str], said: list[str]) -> tuple[str, ...]:
-    """The methods that a link names, without unknown ones; the usual ones where it names none."""
+    """Return the known methods that a link names, the usual ones if it names none, or no method for "none"."""
     if list(given) == ["none"]:
         return ()
     said += [str(unknown("method", name[:40], known)) for name in given if name not in known]
@@ -170,7 +170,7 @@ def read_methods(given: Sequence[str], known: Methods, usual: Sequence[str], sai
 
 
 def read_params(last: Mapping[str, str], known: Methods, said: list[str]) -> Params:
-    """The parameters that a link sets, as `method.name`. One that is not allowed stays at its default."""
+    """Return the parameters that a link sets, as `method.name`. A parameter that is not allowed keeps its default."""
     given: Params = {}
     for name, value in last.items():
         match = PARAMETER.fullmatch(name)
@@ -180,34 +180,34 @@ def read_params(last: Mapping[str, str], known: Methods, said: list[str]) -> Par
 
 
 def target_option() -> Any:
-    """The option of the explained class, None for the predicted one. An empty name in a link is a name."""
+    """Option for the explained class, None for the predicted one. An empty string in a link is a class name."""
     return option(None, exact=True, read=lambda given, said: given[-1] if given else None)
 
 
 def seed_option() -> Any:
-    """The option of the seed."""
+    """Option for the seed."""
     return option(0, high=MOST_SEED)
 
 
 def pins_option(parts: str) -> Any:
-    """The option of the pinned places, rising. `parts`: the noun for what is pinned, in the plural."""
+    """Option for the pinned positions, in ascending order. `parts`: plural noun for what is pinned."""
     return option((), link="pin", read=partial(_read_pins, parts), write=join_values)
 
 
 def opened_option(*sections: str, default: tuple[str, ...] = ()) -> Any:
-    """The option of the open sections of a page, in its order."""
+    """Option for the open sections of a page, in the page's order."""
     return option(
         default, link="open", sections=sections, read=partial(_read_opened, sections, default), write=join_values
     )
 
 
 def write_changed(values: Iterable[tuple[str, object, object]]) -> Query:
-    """A link of the values that differ from their defaults: (name, value, default) of each."""
+    """Return a link of the values that differ from their defaults. `values`: (name, value, default) triples."""
     return {name: [str(value)] for name, value, default in values if value != default}
 
 
 def write_methods(methods: Sequence[str], params: Params) -> Query:
-    """A link of the methods in their order and their changed parameters."""
+    """Return a link of the methods, in their order, and their changed parameters."""
     query: Query = {"method": list(methods) or ["none"]}
     for method in methods:
         query |= {f"{method}.{name}": [value] for name, value in params.get(method, {}).items()}
@@ -215,7 +215,7 @@ def write_methods(methods: Sequence[str], params: Params) -> Query:
 
 
 def join_values(values: Iterable[int | str]) -> str:
-    """Pins or names in one value of a link."""
+    """Join pins or names into one value of a link."""
     return ",".join(map(str, values))
 
 
@@ -283,14 +283,17 @@ def _valid_params(method: Explainer, values: Mapping[str, str], said: list[str])
 
 
 def write_text(name: str, text: str) -> Query:
-    """A text in a link: itself, or the hash under which this machine stores it."""
+    """Return the link of a text: the text itself, or the hash under which this machine stores a long one."""
     if len(text) <= LONGEST_IN_LINK:
         return {name: [text]}
     return {f"{name}_sha": [store_text(text)]}
 
 
 def read_text(last: Mapping[str, str], name: str, notes: list[str]) -> str | None:
-    """The text of that name in a link; None where the link has none."""
+    """Return the text of that name in a link, or None if the link has none.
+
+    If this machine does not have the text of a hash, the result is empty and a note is added.
+    """
     sha = last.get(f"{name}_sha")
     if sha is None:
         return last.get(name)
@@ -303,6 +306,6 @@ def read_text(last: Mapping[str, str], name: str, notes: list[str]) -> str | Non
 
 
 def text_digest(example: Example) -> str:
-    """A few hex digits that recognize an example of a file after rows were put before it."""
+    """Return a few hex digits that identify an example of a file even after rows were inserted before it."""
     content = json.dumps([example.text, example.text_pair])
     return hashlib.sha256(content.encode()).hexdigest()[:DIGEST_CHARACTERS]

@@ -1,6 +1,6 @@
-"""Previews of costly maps: an empirical explainer's estimate in the method's row or card until the exact map is there.
+"""Previews of costly maps: estimates by an empirical explainer, shown until the exact map is computed.
 
-A preview is an explanation by another method, `empirical`. It is never exported or judged as the exact map.
+A preview is an explanation by another method, `empirical`. It is never exported or evaluated as the exact map.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ else:  # they import the explainers
 
 METHOD = "empirical"
 MethodMap = TypeVar("MethodMap", MethodRow, PatchCard)
-"""A method's map with what is said of it."""
+"""A method's map with its title, notes and other text."""
 
 
 def preview_request(request: Request) -> Request | None:
-    """The request of the preview of a map; None where no empirical explainer predicts it."""
+    """Return the request for the preview of a map, or None if no empirical explainer predicts it."""
     method = explainer(request.method, request.example.kind)
     if method.cheap or request.dtype != trained_explainers.SERVED_DTYPE or request.heads != PLAIN:
         return None
     try:
         trained = trained_explainers.preview_explainer(request.model, request.method, request.params)
-    except ExegesisError:  # the exact map meets the same error and says it
+    except ExegesisError:  # the exact map meets the same error and reports it
         return None
     return None if trained is None else replace(request, method=METHOD, params={"of": trained.reference})
 
 
 def is_useful(preview: Explanation) -> bool:
-    """Whether a smaller error is expected of a preview than of a map of zeros."""
+    """Whether the expected error of a preview is smaller than that of a map of zeros."""
     return _expected(preview) < 1
 
 
 def as_preview(drawn: MethodMap, preview: Explanation) -> MethodMap:
-    """The row or card of a preview: the map under the method's own title, with its expected error.
+    """Mark a row or card as a preview, with its expected error.
 
-    `drawn`: that of the map itself.
+    `drawn`: the row or card of the estimated map, under the title of the exact method.
     """
     error = hundredths(_expected(preview))
     sentence = f"Preview: estimated, expected error {error} (0: exact, 1: a map of zeros). The exact map replaces it."
@@ -58,7 +58,7 @@ def as_preview(drawn: MethodMap, preview: Explanation) -> MethodMap:
 
 
 def preview_note(request: Request, exact: Explanation) -> tuple[str, ...]:
-    """How far the preview of an exact map was; empty where this input had none."""
+    """Return a note on the error of the preview of an exact map; empty if this input had no useful preview."""
     if (wanted := preview_request(request)) is None or (preview := cached_explanation(wanted)) is None:
         return ()
     if not is_useful(preview):

@@ -1,4 +1,4 @@
-"""Rows of maps for files and data frames: a row a token with a column a method, or a row a patch."""
+"""Maps as rows for files and data frames: one row per token with a column per method, or one row per patch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.result import Explanation
 def token_rows(
     explanations: Sequence[Explanation], above: Mapping[str, Mapping[int, float]] = MappingProxyType({})
 ) -> Iterator[dict[str, Any]]:
-    """A row a token, a column a method. `above`: columns before them, values by position, such as a rationale."""
+    """Yield one row per token, with a column per method. `above`: columns before these, as values by position."""
     columns = {**above, **{one.provenance.method: dict(enumerate(one.scores.tolist())) for one in explanations}}
     for position, token in enumerate(explanations[0].tokens):
         yield {
@@ -28,7 +28,7 @@ def token_rows(
 
 
 def patch_rows(method: Explainer, explanation: Explanation) -> Iterator[dict[str, Any]]:
-    """A row a patch. Rows and columns count from 1, as ranks do: 1 is the largest score whatever its sign."""
+    """Yield one row per patch. Rows and columns count from 1, as do ranks; rank 1 is the largest absolute score."""
     view = patch_map(method, explanation)
     for patch, score in enumerate(view.scores.ravel().tolist()):
         yield {

@@ -1,10 +1,11 @@
-"""The choice of methods and their parameters: the chosen ones on the page, all of them by three axes in a dialog.
+"""The picker of methods and parameters: the chosen methods on the page, and a dialog of all methods by three axes.
 
-The axes are those of Covert et al. (2021): how a method removes features, what behavior it explains, how it summarizes.
-Everything is read from the registry, so a method that is added there is listed, filtered and preset here.
+The axes are those of Covert et al. (2021): how a method removes features, which behavior of the model it explains, and
+how it summarizes. Everything is read from the registry, so a newly registered method appears in the list, the filters
+and the presets.
 
-Every key of a page's picker starts with the page's `prefix`. The parameters are the values under `prefix` and their
-name in a link ("occlusion.window"); they stay while the dialog is closed.
+All widget keys of a page's picker start with the page's `prefix`. The parameters are stored under `prefix` plus their
+name in a link ("occlusion.window"); they survive while the dialog is closed.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ TRAITS = {
     "scores": "Scores",
     "cost": "Cost",
 }
-"""The titles of the traits of methods, the three axes first."""
+"""Titles of the traits of methods, the three axes first."""
 SCORES = {True: "signed", False: "unsigned"}
 COSTS = {True: "quick", False: "many evaluations"}
 ANY, BASELINE = "any", "baseline"
@@ -52,12 +53,12 @@ PRESETS: dict[str, Callable[[Explainer], bool]] = {
 
 
 def kind(text: str) -> str:
-    """The kind in a text of an axis: what stands before a colon or a comma."""
+    """Return the kind in the description of an axis: the part before the first colon or comma."""
     return re.split("[:,]", text, maxsplit=1)[0].strip()
 
 
 def method_traits(method: Explainer, params: Mapping[str, object]) -> dict[str, str]:
-    """The method's kind by each of `TRAITS`. A parameter may change whether its scores are signed."""
+    """Return the method's kind for each of `TRAITS`. A parameter may change whether its scores are signed."""
     axes = method.axes_at(params)
     return {
         "removal": kind(axes.removal),
@@ -69,18 +70,18 @@ def method_traits(method: Explainer, params: Mapping[str, object]) -> dict[str, 
 
 
 def kinds_by_trait(traits_of_methods: Iterable[Mapping[str, str]]) -> dict[str, tuple[str, ...]]:
-    """The kinds by trait, in the order of the methods."""
+    """Return the distinct kinds of each trait, in the order of the methods."""
     methods = list(traits_of_methods)
     return {trait: tuple(dict.fromkeys(traits[trait] for traits in methods)) for trait in TRAITS}
 
 
 def matches(traits: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    """Whether a method has the wanted traits, each a kind or any."""
+    """Whether a method has the wanted traits. Each of `wanted` is a kind or any."""
     return all(kind in (ANY, traits[trait]) for trait, kind in wanted.items())
 
 
 def presets(methods: Mapping[str, Explainer], usual: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Sets of methods by name, each with the baseline for comparison."""
+    """Return named sets of methods. All but "Default" include the baseline for comparison."""
     sets = {"Default": tuple(id for id in usual if id in methods)}
     for name, rule in PRESETS.items():
         fitting = [id for id, method in methods.items() if rule(method) and method.family != BASELINE]
@@ -90,25 +91,25 @@ def presets(methods: Mapping[str, Explainer], usual: Sequence[str]) -> dict[str,
 
 
 def unavailable_methods(methods: Iterable[Explainer], models: Iterable[str]) -> dict[str, str]:
-    """The methods that do not work on one of these models, with the reason and a remedy."""
+    """Return the methods that do not work on one of these models, each with the reason and a remedy."""
     names = list(models)
     reasons = {method.id: next(filter(None, map(method.why_not, names)), "") for method in methods}
     return {id: reason for id, reason in reasons.items() if reason}
 
 
 def describe_params(changed: Mapping[str, str]) -> str:
-    """Parameters by the names of links: "n_steps 20, baseline zero"."""
+    """Format parameters by their names in links: "n_steps 20, baseline zero"."""
     return ", ".join(f"{name} {value}" for name, value in changed.items())
 
 
 def columns_html() -> str:
-    """The heads of the columns of traits. A narrow row names its own."""
+    """HTML of the headings above the columns of traits. Narrow rows name the traits themselves."""
     heads = "".join(f"<span>{name}</span>" for name in TRAITS.values())
     return f'<div class="xa"><div class="xa-axes xa-heads" aria-hidden="true">{heads}</div></div>'
 
 
 def traits_html(method: Explainer, params: Mapping[str, object]) -> str:
-    """The traits in full, then the caution with its source."""
+    """HTML of the traits in full, followed by the caution with its source."""
     axes = method.axes_at(params)
     texts = method_traits(method, params) | {name: getattr(axes, name) for name in ("removal", "behaviour", "summary")}
     cells = "".join(f"<div><dt>{TRAITS[name]}</dt><dd>{escape(texts[name])}</dd></div>" for name in TRAITS)
@@ -121,9 +122,9 @@ def traits_html(method: Explainer, params: Mapping[str, object]) -> str:
 def chosen_methods(
     methods: Methods, prefix: str, labeled: bool = True, placeholder: str = "Pick at least one method"
 ) -> None:  # fmt: skip
-    """Draw the choice of methods under the key `prefix` + "methods", and the changed parameters of the chosen ones.
+    """Draw the choice of methods, with the key `prefix` + "methods", and the changed parameters of the chosen ones.
 
-    `labeled`: whether its label is drawn. `placeholder`: what the choice says while it is empty.
+    `labeled`: whether its label is visible. `placeholder`: text of the empty choice.
     """
     st.multiselect(
         "Methods",
@@ -146,7 +147,7 @@ def all_methods(
     prefix: str,
     models: Sequence[str] = (),
 ) -> None:
-    """Draw a button that opens the list of all methods, and closes the popover of the rare controls that it is in.
+    """Draw a button that opens the list of all methods and closes the popover of rare controls around it.
 
     `usual`: the methods of the preset "Default". `models`: the explained models; the list says why a method does not
     work on one of them.
@@ -161,7 +162,7 @@ def all_methods(
 
 
 def picker_body(methods: Methods, usual: Sequence[str], prefix: str, models: Sequence[str] = ()) -> None:
-    """Draw the content of the dialog: sets of methods, filters, then a row a method."""
+    """Draw the content of the dialog: presets, filters, and one row per method."""
     use_sheet("picker")
     unavailable = unavailable_methods(methods.values(), models)
     with st.container(horizontal=True, gap="small"):
@@ -202,7 +203,7 @@ def _done(prefix: str, place: str) -> None:
 
 
 def _changed_line(methods: Sequence[Explainer], prefix: str) -> None:
-    """Draw the chosen methods that do not run at their defaults."""
+    """Draw the changed parameters of the chosen methods, if any."""
     changes = {method.title: describe_params(changed_parameters(method, prefix)) for method in methods}
     if text := "; ".join(f"{title} with {changed}" for title, changed in changes.items() if changed):
         _changes_with_reset(text, methods, prefix, "reset")
@@ -254,7 +255,7 @@ def _chosen(prefix: str) -> tuple[str, ...]:
 
 
 def _choose(prefix: str, ids: Sequence[str]) -> None:
-    """Set the dialog's own list: the page takes it over when the dialog closes, so that it computes once."""
+    """Set the draft of the dialog. The page takes it over when the dialog closes, so that it computes only once."""
     st.session_state[f"{prefix}draft"] = list(ids)
 
 

@@ -1,7 +1,7 @@
-"""The row of a method: its map, its check and cost beside it, its caution below, its provenance on a click.
+"""The row of a method: its map, with check and cost beside it, the caution below it, and the provenance on a click.
 
-Rows stand one below the other, or aligned in a table with a column for each unit, which scrolls sideways in a box;
-a list below it describes each method. The human rationale is such a row, too.
+Rows are stacked, or aligned in a table with a column for each unit. The table scrolls sideways in a box; a list below
+it describes each method. The human rationale is also such a row.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ RATIONALE = "Rationale"
 RATIONALE_CAUTION = "It shows what convinces people, which may not be what the model used."
 EXACT = "These words determine the label by construction. The model may have used others."
 LONGEST_WORD = 40
-"""Characters of a word that a token is a piece of."""
+"""Maximum number of characters shown of the word that a token is a piece of."""
 
 
 @dataclass(frozen=True)
 class MethodRow:
-    """The content of a row, in plain values."""
+    """The content of a row, as plain values."""
 
     title: str
     view: TokenMap
@@ -63,7 +63,7 @@ class MethodRow:
 
 @dataclass(frozen=True)
 class Placeholder:
-    """The row of a method without a map: its numbers are still to come, or there is an error."""
+    """The row of a method without a map, which is still to be computed or has failed."""
 
     title: str
     sentence: str
@@ -79,9 +79,9 @@ def method_row(
     look: ViewOptions = DEFAULT_VIEW,
     ends: Mapping[str, float] | None = None,
 ) -> MethodRow:
-    """The row of an explanation. Notes that were `said` elsewhere on the page are left out.
+    """Return the row of an explanation. Notes in `said`, which the page shows elsewhere, are left out.
 
-    `ends`: where the scales end that maps share (`look.shared_ends`).
+    `ends`: ends of the scales that maps share, by group (`view_options.shared_ends`).
     """
     view = replace(token_map(method, made, example, unit), look=look)
     group = scale_group(method, made.provenance.params)
@@ -94,7 +94,7 @@ def method_row(
 
 
 def token_map(method: Explainer, made: Explanation, example: Example, unit: str) -> TokenMap:
-    """The map of an explanation, on its own scale."""
+    """Return the map of an explanation, on its own scale."""
     drawn, origin = units_of(made, example, unit), made.provenance
     return TokenMap(
         drawn, example.texts, method.is_signed(origin.params), explained_name(made, example), made.truncated
@@ -102,24 +102,24 @@ def token_map(method: Explainer, made: Explanation, example: Example, unit: str)
 
 
 def explained_name(made: Explanation, example: Input | None) -> str:
-    """The explained class; of a prompt the token, with its contrast if it has one."""
+    """Return the name of the explained class; for a prompt, the token with its contrast, if any."""
     return f"{visible_token(made.provenance.target_label)}{rather_than(example)}"
 
 
 def rather_than(example: Input | None) -> str:
-    """The contrast of a prompt, to stand behind its target; else empty."""
+    """Return the contrast of a prompt, to be appended to its target, or an empty string."""
     contrast = example.contrast if isinstance(example, Prompt) else None
     return "" if contrast is None else f" rather than {visible_token(contrast)}"
 
 
 def quoted_html(text: str, word: str = "") -> str:
-    """A unit in quotation marks, and the word that it is a piece of, if any: “vent” of “inventive”; escaped."""
+    """HTML of a quoted unit and the word that it is a piece of, if any: “vent” of “inventive”. Both are escaped."""
     quoted = f"“<bdi>{escape(text)}</bdi>”"
     return f"{quoted} of {quoted_html(shorten(word, LONGEST_WORD))}" if word else quoted
 
 
 def facts(method: Explainer, made: Explanation) -> Facts:
-    """Everything that the numbers depend on: names and values."""
+    """Return everything that the scores depend on, as names and values."""
     origin, axes = made.provenance, method.axes_at(made.provenance.params)
     label, prediction = visible_token(origin.target_label), made.prediction
     explained = "the score" if prediction.regression else f"{prediction.class_word} {origin.target}: {label}"
@@ -142,7 +142,7 @@ def facts(method: Explainer, made: Explanation) -> Facts:
 
 
 def _behaviour(behaviour: str, prediction: Prediction) -> str:
-    """What a map is of, named for a score, a token, or a token and its contrast instead of a class."""
+    """Describe the explained behavior, with "class" replaced for a score, a token, or a token and its contrast."""
     kind, of_class, rest = behaviour.partition(" of the class")
     if not of_class:
         return behaviour
@@ -154,7 +154,7 @@ def _behaviour(behaviour: str, prediction: Prediction) -> str:
 
 
 def _shares(made: Explanation) -> Facts:
-    """The shares of the logit, for a method that distributes all of it: not all of it reaches the input."""
+    """Return the parts of the logit, for a method that distributes all of it: not all of it reaches the input."""
     parts = made.extras.get("relevance")
     if parts is None:
         return ()
@@ -165,14 +165,14 @@ def _shares(made: Explanation) -> Facts:
 
 
 def cost_line(made: Explanation) -> str:
-    """The cost of the numbers in a line."""
+    """Describe the cost of an explanation in one line."""
     source = "cached" if made.cached else seconds(made.seconds)
     return f"{count(made.evaluations, 'evaluation')} · {source}"
 
 
 @functools.lru_cache(maxsize=128)
 def method_row_html(row: MethodRow) -> str:
-    """The row. Everything that is not ours is escaped. Remembered, since most reruns of a page draw the same rows."""
+    """HTML of a row; external text is escaped. Memoized, since most reruns of a page draw the same rows."""
     return (
         f'<div class="xg"><div class="xg-row"><div class="xg-side"><p class="xg-title">{escape(row.title)}</p>'
         f'{check_html(row.check)}<p class="xg-small">{escape(row.cost)}</p></div>'
@@ -181,7 +181,7 @@ def method_row_html(row: MethodRow) -> str:
 
 
 def footer_html(row: MethodRow) -> str:
-    """The lines below a map: its scale, its caution, its notes, and the rest on a click."""
+    """HTML of the lines below a map: its scale, details on a click, its notes and its caution."""
     notes = "".join(f'<p class="xg-note">{escape(note)}</p>' for note in row.notes)
     return (
         f'<div class="xg-small xg-foot">{legend_html(row.view)}{details_html(row.facts)}'
@@ -190,7 +190,7 @@ def footer_html(row: MethodRow) -> str:
 
 
 def check_html(check: Check | None) -> str:
-    """The method's own check: name, value, good or not, a line for each number."""
+    """HTML of the method's own check, with one line for each part: its name, its value, and whether it is good."""
     return "" if check is None else "".join(map(_check_part_html, check.parts))
 
 
@@ -202,18 +202,18 @@ def _check_part_html(part: Check) -> str:
 
 
 def details_html(facts: Facts) -> str:
-    """The facts that the numbers depend on, on a click."""
+    """HTML of the facts, shown on a click."""
     rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
     return f'<details class="xg-details"><summary>Details</summary><dl class="xg-facts">{rows}</dl></details>'
 
 
 def waiting_placeholder(title: str, now: bool) -> Placeholder:
-    """The row of a method whose numbers are still to come. `now`: they are being computed."""
+    """Return the row of a method that is still to be computed. `now`: whether its computation is running."""
     return Placeholder(title, "being computed …" if now else "waiting …")
 
 
 def placeholder_html(row: Placeholder) -> str:
-    """The row of a method without a map."""
+    """HTML of the row of a method without a map."""
     kind = " xg-error" if row.failed else ""
     return (
         f'<div class="xg"><div class="xg-row xg-quiet"><p class="xg-title">{escape(row.title)}</p>'
@@ -222,17 +222,17 @@ def placeholder_html(row: Placeholder) -> str:
 
 
 def aligned_html(head: TokenMap, lines: Sequence[str], described: Sequence[MethodRow]) -> str:
-    """The table and the list below it. `head` is any map of the example: it names the columns.
+    """HTML of the table and the list below it. `head`: any map of the example; it names the columns.
 
-    `lines`: of `line_html` and `quiet_line_html`. `described`: the methods of the list below.
+    `lines`: rows from `line_html` and `quiet_line_html`. `described`: the methods of the list.
     """
     return f'<div class="xg">{grid_html(head, lines)}<div class="xg-list">{"".join(map(_item, described))}</div></div>'
 
 
 def grid_html(head: TokenMap, lines: Sequence[str], corner: str = "Method", label: str = TABLE_LABEL) -> str:
-    """The table in its box, which the keyboard can scroll. It runs in the direction of the first text.
+    """HTML of the table in a box that can be scrolled by keyboard. It runs in the direction of the first text.
 
-    `corner`: the head of the first column. `label`: the name of the box for screen readers. Both are our words.
+    `corner`: heading of the first column. `label`: name of the box for screen readers. Both are inserted unescaped.
     """
     return (
         f'<div class="xg-map xg-scroll" tabindex="0" role="region" aria-label="{label}">'
@@ -243,7 +243,7 @@ def grid_html(head: TokenMap, lines: Sequence[str], corner: str = "Method", labe
 
 
 def line_html(row: MethodRow) -> str:
-    """A method's line in the table."""
+    """HTML of a method's row in the table."""
     view = row.view
     colors = ["xg-special" if unit.special else tone(view, position) for position, unit in enumerate(view.units)]
     cells = "".join(
@@ -254,7 +254,7 @@ def line_html(row: MethodRow) -> str:
 
 
 def quiet_line_html(row: Placeholder, columns: int) -> str:
-    """The line of a method without a map; the sentence stays in sight while the table is scrolled."""
+    """HTML of the table row of a method without a map; its sentence stays in view while the table is scrolled."""
     kind = " xg-error" if row.failed else ""
     return (
         f'<tr class="xg-quiet"><th scope="row"><p class="xg-title">{escape(row.title)}</p></th>'
@@ -273,7 +273,7 @@ def _heads(view: TokenMap) -> str:
 
 
 def _kind(view: TokenMap, position: int) -> str:
-    """Special tokens are gray, and a unit that goes on with the word before it has no line between them."""
+    """Return the CSS class of a heading: gray for special tokens, without a dividing line for a unit inside a word."""
     unit, before = view.units[position], view.units[max(0, position - 1)]
     if unit.special:
         return "xg-gray"
@@ -289,7 +289,7 @@ def _name(row: MethodRow) -> str:
 
 
 def _ends(view: TokenMap) -> str:
-    """The scale in short; the legend in the list says it in full."""
+    """Return a short form of the scale; the legend in the list has the full form."""
     if view.marks or view.largest == 0:
         return ""
     return f"±{plain(view.scale)}" if view.signed else f"0 to {plain(view.scale)}"
@@ -305,10 +305,10 @@ def _item(row: MethodRow) -> str:
 def rationale_rows(
     data: Dataset, index: int | None, explanation: Explanation, unit: str, look: ViewOptions = DEFAULT_VIEW
 ) -> list[MethodRow]:
-    """The row, where the text is a data set's own example and somebody marked it; else nothing.
+    """Return the row of the rationale if the text is an annotated example of the data set, else an empty list.
 
-    Nothing for a model of another task either: the marks are no reasons for its classes.
-    `explanation` is any explanation of the example: the row has its tokens, so that it lines up with every other.
+    The list is also empty for a model of another task, because the marks do not justify its classes. `explanation`: any
+    explanation of the example; the row uses its tokens, so that it aligns with all others.
     """
     marked = index is not None and (data[index].rationale or data[index].rationale_pair)
     if index is None or not marked:
@@ -320,7 +320,7 @@ def rationale_rows(
 
 
 def describe_mismatch(data: Dataset, prediction: Prediction) -> str:
-    """A sentence for a model of another task than the data set's; empty where they fit or nothing is labeled."""
+    """Return a sentence if the model has another task than the data set; empty if they fit or nothing is labeled."""
     scores, title = prediction.regression, data.title or "The data set"
     if data.task == "regression":
         return "" if scores else f"This model predicts classes, but {title} has scores. Choose another model."
@@ -334,7 +334,7 @@ def describe_mismatch(data: Dataset, prediction: Prediction) -> str:
 
 
 def rationale_row(data: Dataset, index: int, explanation: Explanation, unit: str) -> MethodRow:
-    """Units that share a character with a marked span are 1, others 0."""
+    """Return the row of the rationale: units that share a character with a marked span have score 1, others 0."""
     labeled = data[index]
     drawn = mark_units(explanation.tokens, labeled, unit)
     texts = tuple(text for text in (labeled.text, labeled.text_pair) if text is not None)
@@ -352,7 +352,7 @@ def rationale_row(data: Dataset, index: int, explanation: Explanation, unit: str
 
 
 def mark_units(tokens: Sequence[Token], labeled: LabeledExample, unit: str) -> tuple[Unit, ...]:
-    """The units of the text, each with 1 where a person marked a part of it, else 0."""
+    """Return the units of the text, with score 1 if they overlap a span that a person marked, else 0."""
     drawn = units(tokens, np.zeros(len(tokens)), labeled.example, unit)
     return tuple(
         one if one.special else replace(one, score=float(overlaps(one, spans_of(labeled, one.segment))))

@@ -1,9 +1,9 @@
-"""The health check and the metrics of the server, beside the pages.
+"""The health check and the metrics of the server.
 
     GET /healthz   200 {"status": "ready"} or 503 {"status": "unavailable"}, with the checks for those who may monitor
     GET /metrics   the metrics in the text format of Prometheus, for those who may monitor; 403 for others
 
-These are programs on this machine, without a proxy in between, and those in the networks of `EXEGESIS_MONITORS`.
+Programs on this machine (without a proxy in between) and in the networks of `EXEGESIS_MONITORS` may monitor.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ from engine.telemetry import HTTP_REQUESTS, OPEN_PAGES, counts
 
 if TYPE_CHECKING:
     from engine import monitoring
-else:  # the server of the pages starts without it
+else:  # the server of the pages starts without importing it
     monitoring = LazyModule("engine.monitoring")
 
 REMEMBERED_SECONDS = 2.0
-"""The health check runs at most once in so many seconds, however often it is requested."""
+"""Lifetime of a health check's result; the check runs at most once in this time."""
 AT_ONCE = 2
-"""Number of checks at once, so that a database that does not answer holds up no page."""
+"""Maximum number of concurrent checks, so that a database that does not answer blocks no page."""
 STREAMLIT_METRICS = "/_stcore/metrics"
 REFUSAL = f"Only this machine and the networks in {MONITORS} may read the metrics."
 HEADERS = {"Cache-Control": "no-store"}
 
 
 def may_monitor(visit: Visit) -> bool:
-    """Whether the request comes from this machine or from one of the networks, and not through a proxy."""
+    """Whether the request comes from this machine or an allowed network, and not through a proxy."""
     if is_local(visit):
         return True
     if visit.address is None or is_forwarded(visit):
         return False
     try:
         address = ipaddress.ip_address(visit.address.partition("%")[0])
-    except ValueError:  # a socket has no address
+    except ValueError:  # a Unix socket has no IP address
         return False
     address = getattr(address, "ipv4_mapped", None) or address
     return any(address in network for network in monitor_networks())
 
 
 def monitoring_routes(base: str = "") -> list[Route]:
-    """The routes to add to the server of the pages. `base`: the prefix of every page's path."""
-    monitor_networks()  # what is wrong there stops the start
+    """Return the routes to add to the server of the pages. `base`: prefix of every page's path."""
+    monitor_networks()  # an invalid network stops the start
     limiter = CapacityLimiter(AT_ONCE)
 
     async def health(request: Request) -> Response:
@@ -84,7 +84,7 @@ def _visit(request: Request) -> Visit:
 
 
 class _Readiness:
-    """The latest result of the health check."""
+    """The cached result of the latest health check."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -104,7 +104,7 @@ _readiness = _Readiness()
 
 
 class GuardMetrics:
-    """Middleware that keeps Streamlit's own metrics for those who may monitor."""
+    """Middleware that restricts Streamlit's own metrics to those who may monitor."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -117,7 +117,7 @@ class GuardMetrics:
 
 
 class CountRequests:
-    """Middleware that counts requests by class of status, and open pages."""
+    """Middleware that counts requests by class of status code, and open pages."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

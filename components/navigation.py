@@ -1,4 +1,4 @@
-"""The pages: their list and navigation, the heading, and its button that copies the link of the page."""
+"""The pages: their list, the navigation, and the heading with a button that copies the link of the page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engine.access import STUDY_ONLY
 
 ROOT = Path(__file__).resolve().parent.parent
 VISIT = "frame_visit"
-"""Session key: the number of the visit to a page, and the page."""
+"""Session key: the number of the current page visit, and the page."""
 ICON = ASSETS / "icon.svg"
 COPY_LINK = "Copy link"
 COPY_ANSWERS = {"copied": "Copied", "failed": "Copy it from the address bar"}
@@ -26,11 +26,11 @@ COPY_ANSWERS = {"copied": "Copied", "failed": "Copy it from the address bar"}
 
 @dataclass(frozen=True)
 class PageEntry:
-    """A page: its file relative to the project's root, its name in the navigation, the question that it answers.
+    """A page: its file relative to the project's root, its title in the navigation, and the question that it answers.
 
-    `caution`: how its answers can mislead, with the source; empty on a page for participants, whom it could sway.
-    `alone`: reached only by a link of its own; it neither is in the navigation nor shows one. `organizer`: the page
-    itself asks for the organizer, on every server.
+    `caution`: how its answers can mislead, with the source; empty on a page for participants, whom it could bias.
+    `alone`: the page is only reached by its own link; it is not in the navigation and shows none. `organizer`: the page
+    itself admits only the organizer, on every server.
     """
 
     file: str
@@ -265,12 +265,15 @@ SECTIONS = {
     "Test methods": (EVALUATE, RANDOMIZATION, ADVERSARIAL, SUPPRESSOR, SCAFFOLD),
     "Ask people": (STUDY, RESULTS),
 }
-"""The menus of the navigation; the pages without a menu come first, and the first page is the default."""
+"""Menus of the navigation. Pages without a menu come first; the first page is the default."""
 PAGES = tuple(entry for entries in SECTIONS.values() for entry in entries)
 
 
 def navigation() -> tuple[Page, PageEntry]:
-    """The requested page and its entry, Home at the root address. A page that stands alone shows no others."""
+    """Return the requested page and its entry, Home at the root address. A standalone page hides the navigation.
+
+    A server for studies only serves the page for participants alone.
+    """
     if os.environ.get(STUDY_ONLY) == "1":
         root = st.Page(_only_studies, title="Exegesis", default=True)
         return st.navigation([root, _page(ANNOTATE)], position="hidden"), ANNOTATE
@@ -285,7 +288,7 @@ def _only_studies() -> None:
 
 
 def _open_home() -> None:
-    """Answer /home, where Streamlit knows the default page only as /."""
+    """Redirect /home to Home, because Streamlit serves the default page only at /."""
     st.switch_page(HOME.path)
 
 
@@ -297,7 +300,7 @@ def _page(entry: PageEntry) -> Page:
 
 
 def _entry_of_address() -> PageEntry:
-    """The page of the address; without one, Home."""
+    """Return the page of the address, or Home."""
     last = urlsplit(st.context.url or "").path.rstrip("/").rpartition("/")[-1]
     return next((entry for entry in PAGES if entry.url_path == last), HOME)
 
@@ -305,7 +308,7 @@ def _entry_of_address() -> PageEntry:
 def heading(entry: PageEntry) -> None:
     """Draw the title of the page, a button that copies its link, and its question; count the visit.
 
-    A page that stands alone has no such button: a participant's address is not to be passed on.
+    A standalone page has no such button, because a participant's address must not be passed on.
     """
     number, last = st.session_state.get(VISIT, (0, ""))
     if last != entry.url_path:
@@ -319,16 +322,16 @@ def heading(entry: PageEntry) -> None:
 
 
 def caution(entry: PageEntry) -> None:
-    """Draw how the answers of the page can mislead, below all else."""
+    """Draw how the answers of the page can mislead, at its end."""
     if entry.caution:
         st.caption(entry.caution)
 
 
 @cache
 def _copy_button() -> Callable[..., object]:
-    """The button at the end of the title's line, which takes no room of its own.
+    """Return the copy button, which is drawn at the end of the title's line and takes no space of its own.
 
-    The browser copies its own address, so the link is always that of the current state.
+    The browser copies its own address, so the link always matches the current state.
     """
     built: Callable[..., object] = st.components.v2.component(
         "exegesis_copy_link",
@@ -341,6 +344,6 @@ def _copy_button() -> Callable[..., object]:
 
 
 def visit_number() -> int:
-    """The number of visits to pages in this session: the same while it stays on one."""
+    """Return the number of page visits in this session; it is constant while the session stays on a page."""
     number, _ = st.session_state.get(VISIT, (0, ""))
     return int(number)

@@ -24,12 +24,12 @@ from engine.study.access import AttemptLimit, TooManyAttempts
 
 LOG = logging.getLogger(__name__)
 TRUSTED = "EXEGESIS_TRUST_EMAILS"
-"""Set to 1 if the provider does not report whether an address is verified, and verifies all of them."""
+"""Environment variable: 1 if the provider verifies all addresses but does not report whether one is verified."""
 TRIES = AttemptLimit()
-"""The attempts of all sessions. Not in Streamlit's cache, which any browser can clear."""
+"""The attempts of all sessions. They are not in Streamlit's cache, which any browser can clear."""
 HERE = "this machine"
 FORWARDED = {"forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip"}
-"""Headers that a proxy adds, besides those that begin with x-forwarded."""
+"""Headers that a proxy adds, in addition to those that begin with x-forwarded."""
 UNLOCKED_KEY, PASSWORD_KEY, FAILURE_KEY = "organizer_known", "organizer.password", "organizer_said"
 NOT_OPEN = (
     "Exegesis opens only in a browser on the machine that runs it. To open it from elsewhere, set "
@@ -48,14 +48,14 @@ BACK = "Logging in with an account leads back to Home: open this page from there
 
 @dataclass(frozen=True)
 class Visit:
-    """A browser's connection. `address`: none for this machine. `headers`: their names in lower case."""
+    """A browser's connection. `address`: None for this machine. `headers`: by their names in lower case."""
 
     address: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
 def current_visit() -> Visit:
-    """The connection of the page that is being drawn."""
+    """Return the connection of the page that is being drawn."""
     headers = st.context.headers
     return Visit(st.context.ip_address, {name.lower(): ", ".join(headers.get_all(name)) for name in headers})
 
@@ -74,7 +74,7 @@ def is_stranger() -> bool:
 
 
 def admit_visitor(entry: PageEntry) -> bool:
-    """Whether the visitor may open a page of models; otherwise the log-in or the reason is drawn."""
+    """Whether the visitor may open a page of models. If not, draw the log-in or the reason."""
     locked = has_password() or _user() is not None
     if is_organizer():
         return admit_organizer() if locked else True
@@ -89,7 +89,7 @@ def admit_visitor(entry: PageEntry) -> bool:
 
 
 def admit_organizer() -> bool:
-    """Whether the visitor may open a page of the organizer; otherwise the log-in or the reason is drawn."""
+    """Whether the visitor may open a page of the organizer. If not, draw the log-in or the reason."""
     user = _user()
     if not has_password() and user is None:
         if not is_local(current_visit()):
@@ -109,7 +109,7 @@ def _knows_password() -> bool:
 
 
 def _user() -> Mapping[str, object] | None:
-    """The visitor's claims from the log-in provider; None if none is configured."""
+    """Return the visitor's claims from the log-in provider, or None if none is configured."""
     user = st.user.to_dict()
     return user if "is_logged_in" in user else None
 
@@ -171,12 +171,12 @@ def is_local(visit: Visit) -> bool:
 
 
 def is_forwarded(visit: Visit) -> bool:
-    """Whether a header tells that the request came through a proxy."""
+    """Whether a header shows that the request came through a proxy."""
     return any(name in FORWARDED or name.startswith("x-forwarded") for name in visit.headers)
 
 
 def client_of(visit: Visit) -> str:
-    """The source for the limit of attempts; behind a proxy on this machine, the address that the proxy reports."""
+    """Return the source by which attempts are limited; behind a local proxy, the address that the proxy reports."""
     if not _is_local_address(visit.address):
         return access.attempt_source(visit.address)
     behind = visit.headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
@@ -189,7 +189,7 @@ def has_password() -> bool:
 
 
 def is_password(typed: str, visit: Visit, tries: AttemptLimit) -> bool:
-    """Whether that is the organizer's password; a wrong one is logged without its text. Errors: `TooManyAttempts`.
+    """Whether `typed` is the organizer's password; a wrong one is logged without its text. Errors: `TooManyAttempts`.
 
     Digests are compared, so that the time reveals neither the length nor the position of the first wrong letter.
     """
@@ -207,7 +207,7 @@ def is_password(typed: str, visit: Visit, tries: AttemptLimit) -> bool:
 
 
 def is_admin(user: Mapping[str, object]) -> bool:
-    """Whether a user of a log-in provider is an organizer: their address is verified and listed."""
+    """Whether a user of a log-in provider is an organizer, that is, has a verified and listed address."""
     verified = user.get("email_verified", os.environ.get(TRUSTED) == "1")
     if user.get("is_logged_in") is not True or str(verified).lower() != "true":
         return False
@@ -216,7 +216,7 @@ def is_admin(user: Mapping[str, object]) -> bool:
 
 
 def providers(auth: Mapping[str, object]) -> dict[str, str | None]:
-    """The label of each log-in provider's button, and its name for Streamlit; None: the unnamed one."""
+    """Return the label of each log-in provider's button and its name for Streamlit; None is the unnamed provider."""
     unnamed: dict[str, str | None] = {"Log in with an account": None} if "client_id" in auth else {}
     return unnamed | {f"Log in with {name}": name for name, value in auth.items() if isinstance(value, Mapping)}
 
@@ -232,7 +232,7 @@ def _is_local_address(address: str | None) -> bool:
 
 
 def _host(name: str) -> str:
-    """The host in `localhost:8501`, `[::1]:8501` or `http://localhost:8501`."""
+    """Return the host in `localhost:8501`, `[::1]:8501` or `http://localhost:8501`, or "unknown"."""
     try:
         return urlsplit(name if "//" in name else f"//{name}").hostname or "unknown"
     except ValueError:

@@ -1,7 +1,7 @@
-"""Colors of maps: perceptually even steps from the ground, safe for color-blind readers, legible in both themes.
+"""Colors of maps: perceptually uniform steps from the background, color-blind safe and legible in both themes.
 
-Blue speaks for the class, orange against it, teal says how much without a sign. At the same distance from zero blue
-and orange have the same lightness, and the theme's one text color is legible on every step.
+Blue means for the class, orange against it, and teal an unsigned amount. At the same distance from zero, blue and
+orange have the same lightness. The theme's text color is legible on every step.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from components.numbers import plain
 from components.widgets.view_options import ViewOptions
 
 STEPS = 20
-"""Steps of color between zero and the largest score, on each side."""
+"""Number of color steps between zero and the largest score, on each side."""
 
 Theme = Literal["light", "dark"]
 Side = Literal["for", "against", "amount"]
@@ -27,7 +27,7 @@ RGB = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Palette:
-    """The ground and text of a theme, and the ends of its scales as OKLCH hues of one lightness."""
+    """Colors of a theme, and the OKLCH lightness and chroma of the ends of its scales, which differ in hue only."""
 
     ground: str
     text: str
@@ -49,12 +49,12 @@ CHART_COLORS: dict[Theme, tuple[str, ...]] = {
     "light": ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#b8a800", "#6a7079"),
     "dark": ("#3c8fc4", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442", "#b6bdc6"),
 }
-"""Okabe and Ito's eight colors for lines, bars and points, their black and yellow made visible on each ground: blue,
+"""Okabe and Ito's eight colors for lines, bars and points, with black and yellow adapted to each background: blue,
 vermilion, green, purple, orange, sky blue, yellow, and the gray of chance."""
 
 
 def color(theme: Theme, side: Side, step: int) -> str:
-    """The background of a step from 0 (the ground) to `STEPS` (the largest score), as #rrggbb."""
+    """Return the background color of a step from 0 (the ground) to `STEPS` (the largest score), as #rrggbb."""
     palette = PALETTES[theme]
     ground, share = _to_oklab(_parse(palette.ground)), step / STEPS
     end = _end(palette, side)
@@ -63,7 +63,7 @@ def color(theme: Theme, side: Side, step: int) -> str:
 
 
 def translucent_color(theme: Theme, side: Side, step: int) -> tuple[int, int, int, int]:
-    """Red, green, blue and alpha of 255 that give `color` over the ground, less opaque for smaller steps."""
+    """Return red, green, blue and alpha (0 to 255) that give `color` over the ground; smaller steps are less opaque."""
     alpha = round(255 * step / STEPS)
     if not alpha:
         return 0, 0, 0, 0
@@ -76,30 +76,30 @@ def translucent_color(theme: Theme, side: Side, step: int) -> tuple[int, int, in
 
 
 def step_of(score: float, largest: float, gamma: float = 1.0) -> int:
-    """The step of a score on a scale that ends at `largest`: its share to the power gamma. The side tells the sign."""
+    """Return the step of a score on a scale up to `largest`: its share to the power gamma. The sign is ignored."""
     if largest <= 0:
         return 0
     return round(STEPS * min(1.0, abs(score) / largest) ** gamma)
 
 
 def oklch_color(lightness: float, chroma: float, hue: float) -> str:
-    """An OKLCH color as #rrggbb, as far as the screen can show it; the hue in degrees."""
+    """Return an OKLCH color as #rrggbb, with the chroma limited to what a screen can show; the hue is in degrees."""
     return _format(_from_oklab(_displayable(lightness, chroma, hue)))
 
 
 def contrast(one: str, other: str) -> float:
-    """The contrast ratio of two colors, from 1 to 21 (WCAG 2.2)."""
+    """Return the contrast ratio of two colors, from 1 to 21 (WCAG 2.2)."""
     low, high = sorted(_luminance(_parse(c)) for c in (one, other))
     return (high + 0.05) / (low + 0.05)
 
 
 def lightness(color: str) -> float:
-    """Perceived lightness from 0 to 1 (the L of OKLab)."""
+    """Return the perceived lightness, from 0 to 1 (the L of OKLab)."""
     return _to_oklab(_parse(color))[0]
 
 
 def browser_theme() -> Theme:
-    """The theme of the page in the browser; light until the browser has sent it."""
+    """Return the theme of the page in the browser; light until the browser has sent it."""
     return "dark" if st.context.theme.type == "dark" else "light"
 
 
@@ -113,15 +113,15 @@ class ScaledMap(Protocol):
 
     @property
     def look(self) -> ViewOptions:
-        """How the map is drawn."""
+        """The view options of the map."""
 
     @property
     def sharing(self) -> str:
-        """The maps that share the scale, in words; empty for a scale of its own."""
+        """Description of the maps that share the scale; empty for a scale of its own."""
 
 
 def gamma_note(view: ScaledMap) -> str:
-    """The score at half the color, if that is not half the scale."""
+    """Return a note on the score at half the color; empty if that is half the scale."""
     if view.look.gamma == 1:
         return ""
     half = view.scale * 0.5 ** (1 / view.look.gamma)
@@ -129,7 +129,7 @@ def gamma_note(view: ScaledMap) -> str:
 
 
 def sharing_note(view: ScaledMap) -> str:
-    """The maps that share this scale, if maps are to share theirs; escaped."""
+    """Return a note on the maps that share this scale, escaped; empty if maps do not share scales."""
     if not view.look.shared:
         return ""
     return (
@@ -143,7 +143,7 @@ def _end(palette: Palette, side: Side) -> RGB:
 
 
 def _displayable(lightness: float, chroma: float, hue: float) -> RGB:
-    """An OKLCH color in OKLab, its chroma reduced until the screen can show it; the hue in degrees."""
+    """Return an OKLCH color in OKLab, with the chroma reduced until a screen can show it; the hue is in degrees."""
     angle = math.radians(hue)
     while True:
         point = (lightness, chroma * math.cos(angle), chroma * math.sin(angle))

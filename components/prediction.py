@@ -1,4 +1,4 @@
-"""The prediction of a model: a bar for each class, and the choice of the class that is explained."""
+"""The prediction of a model: a bar for each class, and the choice of the explained class."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from engine.request import Prompt, Request
 from engine.result import Explanation, Prediction
 
 PROBE = "random"
-"""The method that gives the prediction: it needs no model evaluation."""
+"""The method from which the prediction is taken, because it needs no model evaluation of its own."""
 PREDICTED = ""
 HEADS_LINK = "See the heads"
 
@@ -36,11 +36,11 @@ def prediction_area(
     most: int = MOST_BARS,
     control_place: DeltaGenerator | None = None,
 ) -> Explanation | None:
-    """Draw the prediction and return its explanation; None after drawing why there is none.
+    """Draw the prediction and return its explanation, or draw an error and return None.
 
-    `request`: of `PROBE` and the predicted class. `target`: the class to explain, by its label or number. `key`: that
-    of its control. `kind`: the noun for the input. `most`: the number of bars. `control_place`: takes the control,
-    which is not drawn if it is omitted. A prompt has the distribution of its next token, and its own controls.
+    `request`: request of `PROBE` for the predicted class. `target`: the class to explain, by label or index. `key`:
+    widget key of its control. `kind`: noun for the input. `most`: number of bars. `control_place`: container of the
+    control, which is not drawn without it. A prompt has the distribution of its next token, and its own controls.
     """
     if isinstance(request.example, Prompt):
         return _prompt_area(request, request.example)
@@ -66,7 +66,7 @@ def _prompt_area(request: Request, prompt: Prompt) -> Explanation | None:
 
 
 def _next_tokens(request: Request, prompt: Prompt) -> NextTokens | None:
-    """The distribution of the next token; None after drawing why there is none."""
+    """Return the distribution of the next token, or draw an error and return None."""
 
     def key() -> str:
         return next_tokens_key(request.model, prompt, request.heads)
@@ -81,7 +81,7 @@ def _next_tokens(request: Request, prompt: Prompt) -> NextTokens | None:
 
 
 def target_index(prediction: Prediction, chosen: str | None) -> int | None:
-    """The index of a class by its label or number; None when the model has no such class."""
+    """Return the index of a class by its label or index, or None if the model has no such class."""
     if chosen is None or prediction.regression:
         return prediction.index
     if chosen in prediction.labels:
@@ -91,7 +91,7 @@ def target_index(prediction: Prediction, chosen: str | None) -> int | None:
 
 
 def class_control(prediction: Prediction, target: str | None, key: str) -> None:
-    """Draw the choice of the explained class. A regression head has only its score."""
+    """Draw the choice of the explained class. A regression head has none, only its score."""
     if prediction.regression:
         return
     options = [PREDICTED, *prediction.labels]
@@ -102,14 +102,14 @@ def class_control(prediction: Prediction, target: str | None, key: str) -> None:
         options,
         key=key,
         persist_state=PERSIST,
-        # The browser answers with these words, so they must not change with the example.
+        # The browser sends these labels back, so they must not change with the example.
         format_func=lambda label: label or "As predicted",
         help="Signed maps speak for or against this class. Attention is the same for every class.",
     )
 
 
 def _probe(request: Request, kind: str) -> Explanation | None:
-    """The explanation of the prediction; None after drawing why there is none."""
+    """Return the explanation with the prediction, or draw an error and return None."""
     stopped = f"Stopped before the {kind} was read."
     return run_with_progress(
         st.empty(), lambda: key_of(request), f"Reading the {kind}", stopped, lambda tick: explain(request, tick)
@@ -119,7 +119,7 @@ def _probe(request: Request, kind: str) -> Explanation | None:
 def _draw_prediction(
     probe: Explanation, chosen: str | None, key: str, most: int, control_place: DeltaGenerator | None
 ) -> bool:
-    """Draw the bars and the control; return whether the class to explain is one of the model's."""
+    """Draw the bars and the control. Return whether the model has the class to explain."""
     prediction, target = probe.prediction, target_index(probe.prediction, chosen)
     if control_place is not None:
         with control_place:
@@ -133,7 +133,7 @@ def _draw_prediction(
 
 
 def heads_link(kind: str, focus: Query, target: str | None, key: str) -> None:
-    """Draw a button that opens the Attention page. `kind`: text or image; `focus`: the model and input as in a link."""
+    """Draw a button that opens the Attention page. `kind`: text or image. `focus`: the model and input as in a link."""
     if st.button(HEADS_LINK, key=key, type="tertiary", icon=":material/arrow_forward:", help=ATTENTION.question):
         query = {"input": [kind]} | focus | ({"target": [target]} if target else {})
         st.switch_page(ATTENTION.path, query_params=query)

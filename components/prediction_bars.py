@@ -12,9 +12,9 @@ MOST_BARS = 8
 
 
 def prediction_html(prediction: Prediction, target: int, like: Prediction | None = None, most: int = MOST_BARS) -> str:
-    """Probabilities of the `most` likely classes and of the explained one; for a regression head the score.
+    """HTML of the probabilities of the `most` likely classes and of the explained one, or of a regression's score.
 
-    The classes of `like`, in its order, stand side by side with it.
+    `like`: another prediction beside this one. Its most likely classes are shown, in its order.
     """
     if prediction.regression:
         name, score = escape(prediction.labels[0]), signed(prediction.logits[0])

@@ -1,4 +1,4 @@
-"""Progress in sight: a line with a button that stops the work, and places that fill as explanations are there."""
+"""Visible progress: a line with a stop button, and places on the page that fill with explanations."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ from engine.result import Explanation
 T = TypeVar("T")
 Draw = Callable[[Explainer, Explanation], str]
 Ends = Mapping[str, float]
-"""By the group of maps, the end of their scale."""
+"""Ends of the scales, by group of maps."""
 Extent = Callable[[Explainer, Explanation], float]
-"""The largest score of a map."""
+"""Function that returns the largest score of a map."""
 
 
 def resume_button(place: DeltaGenerator, key: str, sentence: str) -> None:
-    """Draw what was stopped and a button that goes on. `key`: the cache key of a stopped request."""
+    """Draw a sentence on what was stopped and a button that resumes it. `key`: cache key of a stopped request."""
     box = place.container(horizontal=True, vertical_alignment="center", gap="small")
     box.info(sentence)
     box.button("Go on", key=f"go_on.{key}", on_click=_resume, help="Computes what was stopped.")
 
 
 class ProgressLine:
-    """A line of progress; once the wait is noticeable, with a button that stops all of the work."""
+    """A line of progress. Once the wait is noticeable, it has a button that stops all of the work."""
 
     def __init__(self, place: DeltaGenerator, keys: Sequence[str], head: str = "") -> None:
-        """`place`: an empty element. `keys`: the cache keys of the requests. `head`: the name of the first part."""
+        """`place`: an empty element. `keys`: cache keys of the requests. `head`: name of the first part."""
         self._place, self._keys = place, list(keys)
         self._box: DeltaGenerator | None = None
         self._bar: DeltaGenerator | None = None
         self._share, self._head, self._offered = 0.0, head, False
 
     def show(self, share: int | float, head: str) -> None:
-        """Draw the done share of the work, from 0 to 1. `head`: the name of the part at hand."""
+        """Draw the finished share of the work, from 0 to 1. `head`: name of the current part."""
         self._share, self._head = float(share), head
         self._draw(head)
 
     def tick(self, words: str) -> None:
-        """Draw the progress of the part at hand."""
+        """Draw the progress of the current part."""
         self._draw(f"{self._head}: {words}")
         if self._box is not None and not self._offered:
             self._offered = True
@@ -69,9 +69,10 @@ class ProgressLine:
 def run_with_progress(
     place: DeltaGenerator, key: Callable[[], str], head: str, stopped: str, work: Callable[[Tick], T]
 ) -> T | None:
-    """The result of `work`; None after drawing in `place`, an empty element, why there is none.
+    """Return the result of `work`, or draw in `place` why there is none and return None.
 
-    `key`: returns the cache key. `head`: the name of the work. `stopped`: the sentence for stopped work.
+    `place`: an empty element. `key`: returns the cache key. `head`: name of the work. `stopped`: message for stopped
+    work.
     """
     try:
         line = ProgressLine(place, [key()], head)
@@ -87,7 +88,7 @@ def run_with_progress(
 
 @runtime_checkable
 class Slot(Protocol):
-    """A part of the page that can be drawn again: an empty element, or a part of one."""
+    """A part of the page that can be redrawn: an empty element, or a part of one."""
 
     def html(self, body: str) -> object:
         """Replace the content."""
@@ -97,8 +98,9 @@ class Slot(Protocol):
 class MethodPlace:
     """A method's place on the page.
 
-    `made`: its explanation, once it is there. `stopped`: the person stopped it. `quiet` draws it until then, or
-    `preview`, which computes an estimate of the map and returns its HTML; empty if the estimate is of no use.
+    `made`: its explanation, once computed. `stopped`: whether the person stopped it. Until then the place shows the
+    HTML of `quiet`, or of `preview`, which computes an estimate of the map; it returns an empty string if the estimate
+    is useless.
     """
 
     method: Explainer
@@ -113,10 +115,10 @@ class MethodPlace:
 def fill_places(
     places: Sequence[MethodPlace], draw: Draw, progress: DeltaGenerator, show: Callable[[], None] = lambda: None
 ) -> None:
-    """Draw each explanation in its place, cached and quick ones first, or the reason why there is none.
+    """Draw each explanation in its place, cached and cheap ones first, or the reason why there is none.
 
-    `show` is called before each computation, and its caller calls it again at the end: it shows what was drawn since,
-    where drawing alone does not.
+    `show` is called before each computation, and by the caller again at the end. It displays what was drawn since, for
+    places where drawing alone does not.
     """
     cached: dict[MethodPlace, Explanation] = {}
     missing = [place for place in places if not _is_there(place, cached)]
@@ -127,7 +129,7 @@ def fill_places(
         if place not in missing:
             _fill_one(place, draw, line.tick, cached.get(place))
     there = sum(place.made is not None for place in places)
-    whole = there + len(missing)  # what is known to fail is no work
+    whole = there + len(missing)  # a place that is known to fail is not counted
     previewed = [place for place in missing if _draw_preview(place, line, there / whole)]
     for done, place in enumerate(sorted(missing, key=lambda place: not place.method.cheap), there):
         line.show(done / whole, f"{done} of {whole} methods. Computing: {place.method.title}")
@@ -146,7 +148,7 @@ def fill_places(
 def share_scales(
     places: Sequence[MethodPlace], extent: Extent, draw: Callable[[Explainer, Explanation, Ends], str]
 ) -> None:
-    """Draw the existing maps again, on scales that maps of the same unit share."""
+    """Redraw the existing maps on scales that maps of the same unit share."""
     existing = [(place, place.made) for place in places if place.made is not None]
     ends = shared_scale_ends(((place.method, explanation) for place, explanation in existing), extent)
     for place, explanation in existing:
@@ -154,7 +156,7 @@ def share_scales(
 
 
 def shared_scale_ends(explained: Iterable[tuple[Explainer, Explanation]], extent: Extent) -> dict[str, float]:
-    """The ends of the scales that at least two maps share."""
+    """Return the ends of the scales that at least two maps share, by group."""
     return shared_ends((scale_group(method, one.provenance.params), extent(method, one)) for method, one in explained)
 
 
@@ -167,27 +169,28 @@ def _resume() -> None:
 
 
 def _is_there(place: MethodPlace, cached: dict[MethodPlace, Explanation]) -> bool:
-    """Whether nothing needs computing: the explanation is cached, it was stopped, or its error is known.
+    """Whether nothing has to be computed: the explanation is cached, was stopped, or is known to fail.
 
-    A cached explanation is added to `cached`: to look it up again takes as long, for its key says the model's files.
+    A cached explanation is added to `cached`, because a second lookup takes as long: its key depends on the model's
+    files.
     """
     try:
         explanation = cached_explanation(place.request)
         if explanation is not None:
             cached[place] = explanation
         return explanation is not None or is_stopped(key_of(place.request))
-    except Exception:  # which `_fill_one` meets again and draws
+    except Exception:  # `_fill_one` meets the error again and draws it
         return True
 
 
 def _draw_preview(place: MethodPlace, line: ProgressLine, share: float) -> bool:
-    """Draw an estimate of the map that is still to be computed, and return whether there is one."""
+    """Draw an estimate of a map that is still to be computed. Return whether there is one."""
     if place.preview is None:
         return False
     try:
         line.show(share, f"Preview: {place.method.title}")
         html = place.preview(line.tick)
-    except Exception:  # the exact map follows, and says what fails
+    except Exception:  # the exact map follows and reports the error
         return False
     if html:
         place.slot.html(html)

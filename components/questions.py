@@ -1,7 +1,7 @@
-"""What the maps of an example say together: a sentence at once, and two questions, removal curves and agreement.
+"""Comparison of the maps of an example: a summary sentence, and on request removal curves and agreement.
 
-The sentence names the feature that most methods rank highly, and how well their rankings agree. Only maps that rank the
-features count; it names the shown maps that it leaves out: random baselines and maps of equal scores.
+The sentence names the feature that most methods rank highly and describes how well their rankings agree. Maps that do
+not rank the features (random baselines and maps of equal scores) are not counted, which the sentence mentions.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ else:  # charts and metrics take long to import, and most visits need neither
     agreement, faithfulness = LazyModule("engine.metrics.agreement"), LazyModule("engine.metrics.faithfulness")
 
 TOP = 3
-"""Features with the highest scores that count as the top of a map: at most a third of all, at least one."""
+"""Number of features in the top of a map; at most a third of all features, but at least one."""
 LEVELS = ((0.0, "disagree"), (0.3, "agree little"), (0.7, "agree in part"), (1.1, "largely agree"))
-"""How far rankings agree, by an upper bound of the median of Spearman's rho."""
+"""Descriptions of the agreement of rankings, by an upper bound of the median of Spearman's rho."""
 
 COLUMNS_OF_TWO = 2
-"""Columns of the legend where two charts stand side by side."""
+"""Number of columns of a legend if two charts are side by side."""
 AREAS_WIDTH, AREA_WIDTH = 220, 200
-"""Width of the table of areas in pixels: of its methods, and of each area."""
+"""Width of the table of areas in pixels: of the column of methods, and of each column of areas."""
 READINGS = {
     "deletion": (
         "How the {value} changes when the {units} that a map scores highest are removed first. A line that falls "
@@ -75,9 +75,9 @@ def draw_map_summary(
     unit: str,
     words: Sequence[str] = (),
 ) -> None:
-    """Draw the sentence on these maps; nothing with fewer than two that rank the features.
+    """Draw the summary sentence of the maps; nothing if fewer than two rank the features.
 
-    `scores`: of the features of a map; `names`, `words`: those of the features, as of `summary_html`.
+    `scores`: returns the feature scores of a map. `names`, `words`: of the features, as in `summary_html`.
     """
     counted = [scores(one) for id, one in explanations.items() if methods[id].family != BASELINE]
     baselines = [methods[id].title for id in explanations if methods[id].family == BASELINE]
@@ -92,10 +92,10 @@ def summary_html(
     baselines: Sequence[str] = (),
     words: Sequence[str] = (),
 ) -> str:
-    """The sentence with its names escaped; empty for fewer than two maps that rank at least two features.
+    """HTML of the summary sentence, escaped; empty if fewer than two maps rank at least two features.
 
-    `baselines`: the titles of shown maps that are not among `maps`. `words`: for each feature the word that it is a
-    piece of, empty where it is none.
+    `baselines`: titles of shown maps that are not among `maps`. `words`: for each feature the word that it is a piece
+    of, or an empty string.
     """
     ranked = [scores for scores in maps if len(scores) > 1 and not is_constant(scores)]
     if len(ranked) < 2:
@@ -110,12 +110,12 @@ def summary_html(
 
 
 def count_in_top(maps: Sequence[FeatureScores], k: int) -> list[int]:
-    """Maps that have a feature among their k highest scores, for each feature; a tie across the limit never."""
+    """Count, for each feature, the maps with it among their k highest scores; a tie across the limit never counts."""
     return [sum(int((scores >= scores[at]).sum()) <= k for scores in maps) for at in range(len(maps[0]))]
 
 
 def describe_agreement(maps: Sequence[FeatureScores]) -> str:
-    """The median and range of Spearman's rho over all pairs of maps that rank the features."""
+    """Describe the median and range of Spearman's rho over all pairs of maps; each map must rank the features."""
     values = spearman_of_pairs(maps)
     median = float(np.median(values))
     level = next(word for bound, word in LEVELS if median < bound)
@@ -126,7 +126,7 @@ def describe_agreement(maps: Sequence[FeatureScores]) -> str:
 
 
 def _describe_top(maps: Sequence[FeatureScores], names: Sequence[str], unit: str) -> str:
-    """`names`: of the features, as HTML."""
+    """Describe the feature that most maps rank in their top. `names`: of the features, as HTML."""
     n = len(names)
     k = min(TOP, max(1, n // TOP))
     counts = count_in_top(maps, k)
@@ -154,10 +154,10 @@ def _describe_top(maps: Sequence[FeatureScores], names: Sequence[str], unit: str
 
 @dataclass(frozen=True)
 class QuestionPage:
-    """The page of the maps.
+    """The page whose maps are tested.
 
-    `unit`: the scored unit. `request`: the request of a method. `key`: the widget key of a control. `scores`: those of
-    a map's units, in reading order.
+    `unit`: noun for the scored unit. `request`: returns the request of a method. `key`: returns the widget key of a
+    control. `scores`: returns the unit scores of a map, in reading order.
     """
 
     page: str
@@ -170,7 +170,7 @@ class QuestionPage:
 
 
 def question_section(page: QuestionPage, methods: Mapping[str, Explainer], maps: Maps, probe: Explanation) -> None:
-    """Draw the switch of the questions and, once it is on, the curves or the agreement of the maps."""
+    """Draw the toggle of the tests and, once it is on, the curves or the agreement of the maps."""
     if not page.state.methods:
         return
     titles = {id: method.title for id, method in methods.items()}
@@ -212,7 +212,7 @@ def _draw_curves(page: QuestionPage, maps: Maps, titles: Mapping[str, str], prob
 
 
 def _with_random(page: QuestionPage, maps: Maps, titles: Mapping[str, str]) -> Sequence[str]:
-    """The methods that have a map, and random for comparison."""
+    """Return the methods that have a map, and random for comparison unless it fails."""
     try:
         explain(page.request(PROBE))
     except Exception as error:

@@ -1,7 +1,7 @@
-"""Markdown that an organizer wrote, for people who did not: no HTML of theirs, no pictures, and links that say where.
+"""Safe Markdown for text written by an organizer: no HTML, no pictures, and links that show their address.
 
-Streamlit's own Markdown fetches pictures from anywhere, and reads icons, colors and formulas into plain words. This is
-CommonMark and nothing else.
+Streamlit's own Markdown fetches pictures from anywhere and turns plain words into icons, colors and formulas. This
+module renders CommonMark only.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from markdown_it.token import Token
 from streamlit.delta_generator import DeltaGenerator
 
 LEADS_TO = re.compile(r"https?://|mailto:", re.IGNORECASE)
-"""What a link may begin with; any other stays as it was written."""
+"""Allowed beginnings of a link; any other link stays plain text."""
 LOWEST = 6
 
 
 def markdown(text: str, place: DeltaGenerator | None = None) -> None:
-    """Draws it: in `place`, else where the page has come to."""
+    """Draw Markdown in `place` or at the end of the page."""
     (st.html if place is None else place.html)(markdown_html(text))
 
 
 def markdown_html(text: str) -> str:
-    """CommonMark as HTML. Of a picture its words are left; a link shows its address and opens elsewhere."""
+    """Render CommonMark as HTML. A picture becomes its alt text; a link shows its address and opens in a new tab."""
     return f'<div class="xg"><div class="xg-prose">{_parser().render(text)}</div></div>'
 
 
@@ -41,7 +41,7 @@ def _parser() -> MarkdownIt:
 
 
 class _Renderer(RendererHTML):
-    """As markdown-it renders, but for pictures, links, and headings: those of a text stand below the page's own."""
+    """A renderer that changes pictures, links and headings, which become one level lower than the page's own."""
 
     def image(self, tokens: Sequence[Token], place: int, options: Any, env: Any) -> str:
         return escape(self.renderInlineAsText(tokens[place].children, options, env))
@@ -62,7 +62,7 @@ class _Renderer(RendererHTML):
 
 
 def _address(tokens: Sequence[Token], place: int) -> str:
-    """Where the link leads that opens or closes here; links do not nest."""
+    """Return the address of the link that opens or closes here; links do not nest."""
     opening = next(token for token in reversed(tokens[: place + 1]) if token.type == "link_open")
     return str(opening.attrs["href"])
 

@@ -1,6 +1,6 @@
-"""The dashboard's server: its start, and the headers of every answer.
+"""The dashboard's server: its start, and the headers of every response.
 
-`python -m components.server --port 8501 --host localhost` starts it.
+Start it with `python -m components.server --port 8501 --host localhost`.
 """
 
 from __future__ import annotations
@@ -46,17 +46,18 @@ LOG = logging.getLogger(__name__)
 SCRIPT = "pages/dashboard/app.py"
 EVERYWHERE = ("", "0.0.0.0", "::")
 EMBEDDERS = "EXEGESIS_EMBEDDERS"
-"""The other sites that may show the pages in a frame, separated by spaces, such as "https://lab.example"."""
+"""Environment variable: other sites that may show the pages in a frame, separated by spaces, like
+"https://lab.example"."""
 UPLOAD = "/_stcore/upload_file"
 ORIGIN = re.compile(r"https?://(\*\.)?[\w.-]+(:\d+)?")
 EARLY = ("torch", "transformers")
-"""The libraries that are imported before the first visitor."""
+"""Libraries that are imported before the first visitor."""
 QUIET_SECONDS = 3
-"""What is not imported before the first visitor is imported after this time, even if nobody has opened a page."""
+"""Time after which the remaining libraries are imported, even if nobody has opened a page."""
 
 
 class Headers:
-    """Middleware that adds security headers to every answer."""
+    """Middleware that adds security headers to every response."""
 
     def __init__(self, app: ASGIApp, embedders: str = "") -> None:
         self.app = app
@@ -86,7 +87,7 @@ class Headers:
 
 
 class NoUploads:
-    """Middleware of a server that only serves studies: nothing on their pages takes a file."""
+    """Middleware that rejects uploads on a server for studies only, whose pages take no files."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -98,7 +99,7 @@ class NoUploads:
 
 
 def middleware() -> list[Middleware]:
-    """The middleware of every request. Errors: `EXEGESIS_EMBEDDERS` names something that is no site."""
+    """Return the middleware of every request. Errors: `EXEGESIS_EMBEDDERS` names something that is not a site."""
     embedders = os.environ.get(EMBEDDERS, "").split()
     for site in embedders:
         if not ORIGIN.fullmatch(site):
@@ -113,12 +114,12 @@ def middleware() -> list[Middleware]:
 
 
 def disable_address_lookup() -> None:
-    """Keep Streamlit from asking a server elsewhere for this machine's address, as it starts or is asked by a page."""
+    """Prevent Streamlit from asking an external server for this machine's address, at its start or for a page."""
     net_util.get_external_ip = lambda: None
 
 
 def run_pages_in_frame() -> None:
-    """Keep Streamlit from running a page of the folder `pages` without the dashboard's script.
+    """Prevent Streamlit from running a page of the folder `pages` without the dashboard's script.
 
     It does so for a folder of this name until `st.navigation` is called for the first time.
     """
@@ -126,7 +127,7 @@ def run_pages_in_frame() -> None:
 
 
 def draw_from_top() -> None:
-    """Begin to draw at the top of the page.
+    """Reset the position for drawing to the top of the page.
 
     If a choice comes just as a fragment's run ends, Streamlit runs the script in the same thread and continues inside
     the fragment. The browser then gets elements for places that it does not have, and shows an empty page.
@@ -135,7 +136,7 @@ def draw_from_top() -> None:
 
 
 def finish_callbacks() -> None:
-    """Let the callbacks of a choice end before the next choice is answered.
+    """Let the callbacks of a choice finish before the next choice is handled.
 
     Streamlit checks for the next choice whenever `st.session_state` is used. In a callback, that would end the callback
     early and lose its choice.
@@ -156,7 +157,7 @@ def finish_callbacks() -> None:
 
 
 def hide_script_path() -> None:
-    """Keep Streamlit from telling every browser in which folder of this machine the dashboard lies."""
+    """Prevent Streamlit from telling every browser the folder of the dashboard on this machine."""
     create = AppSession._create_new_session_message
     if getattr(create, "__module__", "") == __name__:
         return
@@ -170,10 +171,10 @@ def hide_script_path() -> None:
 
 
 def import_pages() -> None:
-    """Import what Home and the pages of the first menu import, then what runs models, then the rest.
+    """Import the modules of Home and the first menu's pages, then the libraries that run models, then the rest.
 
-    A script that runs meanwhile waits for the pages' imports. The browser takes a second to load, which is enough for
-    `EARLY`; the rest waits for `QUIET_SECONDS`, or until it is needed.
+    A script that runs meanwhile waits for the imports of the pages. The browser takes a second to load, which is enough
+    for `EARLY`; the rest waits for `QUIET_SECONDS`, or until it is needed.
     """
     with _importing_pages:
         _import_modules(HOME, *SECTIONS["Explain"])
@@ -195,7 +196,7 @@ def _import_modules(*pages: PageEntry) -> None:
 
 
 def wait_for_imports() -> None:
-    """Wait while `import_pages` imports pages: two threads that import at once see half-imported modules."""
+    """Wait while `import_pages` imports pages, because two threads that import at once see half-imported modules."""
     with _importing_pages:
         pass
 
@@ -207,7 +208,7 @@ _importing_pages = threading.Lock()
 async def start_up(_app: st.App) -> AsyncIterator[None]:
     """Import the pages while the first browser loads, and open that browser unless the server runs headless.
 
-    The port listens already.
+    The port is already open at this point.
     """
     log_event(LOG, "server started", version=product_version(), port=int(st.get_option("server.port")))
     threading.Thread(target=import_pages, daemon=True).start()
@@ -217,7 +218,7 @@ async def start_up(_app: st.App) -> AsyncIterator[None]:
 
 
 def dashboard_url() -> str:
-    """The address of the dashboard for a browser on this machine."""
+    """Return the address of the dashboard for a browser on this machine."""
     host = st.get_option("server.address") or ""
     scheme = "https" if st.get_option("server.sslCertFile") else "http"
     name = "localhost" if host in EVERYWHERE else host
@@ -225,7 +226,7 @@ def dashboard_url() -> str:
 
 
 def base_path() -> str:
-    """The prefix of the path of every page: nothing, or "/name"."""
+    """Return the path prefix of every page, such as "/name", or an empty string."""
     base = (st.get_option("server.baseUrlPath") or "").strip("/")
     return f"/{base}" if base else ""
 
@@ -241,7 +242,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
 def serve(port: int, host: str, headless: bool) -> None:
     """Run the server until it is stopped."""
     disable_address_lookup()
-    gc.disable()  # nearly all that is created until the pages are imported stays
+    gc.disable()  # nearly all objects created until the pages are imported stay alive
     flags = [f"--server.port={port}", f"--server.address={host}"]
     if headless:
         flags.append("--server.headless=true")

@@ -1,4 +1,4 @@
-"""What the panels of significant words and of significant patches share: controls, table, and export."""
+"""Shared parts of the panels for significant words and significant patches: controls, table, and export."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ METHOD = (
 
 @runtime_checkable
 class ReplacementTestView(Protocol):
-    """The choices of a test: its false discovery rate in percent, and its alternative."""
+    """The options of a test: its false discovery rate in percent, and its alternative."""
 
     @property
     def rate(self) -> int: ...
@@ -37,7 +37,7 @@ class ReplacementTestView(Protocol):
 
 
 def draw_test_controls(noun: str, key: Callable[[str], str]) -> None:
-    """Draw the choice of the rate and of the alternative. `noun`: of what is tested."""
+    """Draw the choice of the rate and of the alternative. `noun`: noun for what is tested."""
     many = plural(noun)
     st.segmented_control(
         "False discovery rate", RATES, key=key("significance.rate"), required=True, persist_state=PERSIST,
@@ -53,7 +53,7 @@ def draw_test_controls(noun: str, key: Callable[[str], str]) -> None:
 
 
 def sorted_parts(result: ReplacementTest, view: ReplacementTestView, *place: str) -> list[dict[str, Any]]:
-    """A row for each word or patch, the smallest p-value first. `place`: the fields that order equal ones."""
+    """Return a row for each word or patch, the smallest p-value first. `place`: fields that break ties."""
     parts: list[dict[str, Any]] = result.as_json(view.rate / 100, view.alternative)[plural(result.noun)]
     return sorted(parts, key=lambda one: (one["p_value"], *(one[name] for name in place)))
 
@@ -63,7 +63,7 @@ def parts_table(
     before: Mapping[str, str],
     after: Callable[[dict[str, Any]], dict[str, Any]] = lambda _: {},
 ) -> pd.DataFrame:
-    """The rows, rounded. `before`: the first columns, and the field of each; `after`: the last columns of a row."""
+    """Return the rows, rounded. `before`: field of each first column, by title. `after`: returns the last columns."""
     return pandas.DataFrame(
         [
             {
@@ -77,7 +77,7 @@ def parts_table(
 
 
 def parts_csv(rows: list[dict[str, Any]]) -> str:
-    """The rows as CSV; a list in one cell."""
+    """Return the rows as CSV; a list is joined into one cell."""
     return to_csv(
         {name: ", ".join(value) if isinstance(value, list | tuple) else value for name, value in row.items()}
         for row in rows
@@ -85,7 +85,7 @@ def parts_csv(rows: list[dict[str, Any]]) -> str:
 
 
 def significance_arguments(arguments: list[str], view: ReplacementTestView, seed: int, *more: str) -> list[str]:
-    """The arguments of the command with its choices; those with the default value are left out."""
+    """Return the arguments of the command: always the rate; alternative and seed unless they are the defaults."""
     alternative = [] if view.alternative == "greater" else ["--alternative", view.alternative]
     seeds = [] if seed == 0 else ["--seed", str(seed)]
     return ["significance", *arguments, "--rate", f"{view.rate / 100:g}", *alternative, *more, *seeds]
@@ -95,7 +95,7 @@ def export_significance(
     result: ReplacementTest, view: ReplacementTestView, csv: Callable[[], str], focus: Any, command: str,
     key: Callable[[str], str], input: str,
 ) -> None:  # fmt: skip
-    """Draw the downloads, and the command that computes the same. `input`: the noun of the input in keys."""
+    """Draw the downloads, and the command that reproduces them. `input`: noun for the input in widget keys."""
     many = plural(result.noun)
     with st.popover("Export significance"):
         file_button("CSV", "significance.csv", "text/csv", csv, f"A row for each {result.noun}.", key(f"{many}_csv"))

@@ -1,23 +1,24 @@
-"""The state of a page: plain values that its link holds, its widgets between runs, and the selection that pages share.
+"""The state of a page: the plain values in its link, its widgets between runs, and the selection that pages share.
 
-* `PageState`: what the states of all pages with maps have in common; `read_shared` and `write_shared` are its link.
-* `Selection`: the model, the data set and the example that all pages of a kind of input share.
-* `PageSession`: a link fills the widgets, the widgets write the link, a page change keeps both.
-* `KindSessions`: a page that serves both explains a text or a picture, each in its own session.
+* `PageState`: the fields that the states of all pages with maps share; `read_shared` and `write_shared` are its link.
+* `Selection`: the model, data set and example that all pages of a kind of input share.
+* `PageSession`: fills the widgets from a link, writes the link from the widgets, and keeps both over page changes.
+* `KindSessions`: one session for texts and one for pictures, for a page that explains both.
 
 Streamlit can bind a widget to the address by itself (`bind="query-params"`). No widget here is bound, because with
 Streamlit 1.67 links would change and break:
 
-* The widget's key is the name in the link, in one space for all pages. Ours say `model`, `seed` or `view` on several
-  pages, with values of other types, and for texts and pictures apart; the values of one would go to the other.
-* A link holds what the widget displays: "Shared top 15%" where a link of ours says `top_k`, `true` for `on`. Old links
-  would lose these values without a word, and a changed label would break new ones.
-* A widget that is not drawn loses its part of the link: that of results that are not there yet.
-* Where two pages bind a name, `st.page_link` opens the second with the value of the first and not with its own, and
-  `st.switch_page` raises. A link to the page that is shown already leaves the address without its values.
-* A number is taken as `float` does: 1.5 becomes 1 without a word, and 400 digits end the page with an error.
+* The widget's key is its name in the link, in one namespace for all pages. Our links use `model`, `seed` or `view` on
+  several pages, with values of different types, and separately for texts and pictures. The values of one page would go
+  to another.
+* A link would hold what the widget displays: "Shared top 15%" instead of `top_k`, `true` instead of `on`. Old links
+  would silently lose these values, and a changed label would break new links.
+* A widget that is not drawn, such as a control of results that are not computed yet, loses its part of the link.
+* If two pages bind the same name, `st.page_link` opens the second with the value of the first instead of its own, and
+  `st.switch_page` raises. A link to the current page leaves the address without its values.
+* A number is parsed by `float`: 1.5 silently becomes 1, and 400 digits end the page with an error.
 
-What is wrong in a link must be said in any case, so its values have to be read and checked here first.
+Errors in a link must be reported in any case, so its values have to be read and checked here first.
 """
 
 from __future__ import annotations
@@ -64,9 +65,9 @@ from engine.params import as_plain, from_mapping, option
 from engine.registry import Explainer
 
 QUESTIONS = ("curves", "agreement")
-"""The questions to the maps of an example."""
+"""The tests of the maps of an example."""
 MEASURES = ("spearman", "top_k")
-"""The measures of the agreement of maps."""
+"""Measures of the agreement of maps."""
 LAST = "looked_at_last"
 """Session key: the `link` of the selection that was shown last."""
 KIND_TITLES = {"text": "Text", "image": "Picture"}
@@ -76,19 +77,20 @@ MODEL_HELP = (
     "a correlation r, on the data set; there is none if the model was not measured on it."
 )
 MOST_NAMED = 4
-"""Unknown fields of a link that are named."""
+"""Maximum number of unknown fields of a link that are named."""
 PARAMETER = "input"
-"""The name of the kind of input in a link."""
+"""Name of the kind of input in a link."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PageState:
-    """The fields that the states of all pages with maps share; `SHARED` are those with one control each.
+    """The fields that the states of all pages with maps share; those in `SHARED` have one control each.
 
-    `pins`: numbers of the selected parts, rising from 0. `params`: those that differ from their defaults. `opened`: the
-    open sections of the page. `question`: the question to the maps; `removal` and `measure`: how it is answered.
+    `pins`: indices of the pinned parts, ascending, from 0. `params`: parameters that differ from their defaults.
+    `opened`: open sections of the page. `question`: the selected test of the maps; `removal` and `measure`: its
+    settings.
 
-    A page declares `pins`, `opened` and `removal` again, with what it has.
+    A page redeclares `pins`, `opened` and `removal` with its own options.
     """
 
     methods: tuple[str, ...]
@@ -108,7 +110,7 @@ State = TypeVar("State", bound=PageState)
 
 
 def read_shared(start: State, query: Query, methods: Mapping[str, Explainer], said: list[str]) -> State:
-    """The state with the shared fields of a link; a sentence is added to `said` for each value that is not accepted."""
+    """Return the state with the shared fields of a link. A sentence is added to `said` for each rejected value."""
     names = ("target", "seed", "pins", "browse", "opened", "question", "removal", "measure")
     chosen = read_methods(query.get("method", []), methods, start.methods, said)
     state = read_record(start, query, said, names=names)
@@ -116,20 +118,20 @@ def read_shared(start: State, query: Query, methods: Mapping[str, Explainer], sa
 
 
 def write_shared(state: PageState) -> Query:
-    """The link of those fields: only values that differ from their defaults are written."""
+    """Return the link of the shared fields: the methods, and other values if they differ from their defaults."""
     return write_methods(state.methods, state.params) | write_record(state, names=(*SHARED, "opened", "browse"))
 
 
 def last_selection() -> str:
-    """The `link` of the selection that the session showed last; empty before the first."""
+    """Return the `link` of the selection that the session showed last; empty before the first."""
     return str(st.session_state.get(LAST, ""))
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The model, the data set and the example of a page, which all pages of its kind of input share.
+    """The model, data set and example of a page, shared by all pages of its kind of input.
 
-    `widgets`: the prefix of its widget keys. `link`: its session key. `names`: its names in a link.
+    `widgets`: prefix of its widget keys. `link`: its session key. `names`: its names in a link.
     """
 
     widgets: str
@@ -137,11 +139,11 @@ class Selection:
     names: Collection[str]
 
     def key(self, name: str) -> str:
-        """The widget key of a control."""
+        """Return the widget key of a control."""
         return self.widgets + name
 
     def value(self, name: str) -> object:
-        """The value of a control; None before it is drawn."""
+        """Return the value of a control, or None before it is drawn."""
         now = st.session_state.get(self.key(name))
         return model_name(now) if name == "model" and isinstance(now, str) else now
 
@@ -150,27 +152,27 @@ class Selection:
         set_control(self.key(name), new)
 
     def carried(self) -> Query:
-        """The selection of the session as a part of a link; empty before the first."""
+        """Return the selection of the session as part of a link; empty before the first."""
         return st.session_state.get(self.link, {})
 
     def carry(self, link: Mapping[str, list[str]]) -> None:
-        """Remember the selection in a page's link for every other page."""
+        """Store the selection in a page's link for all other pages."""
         st.session_state[self.link] = self.focus_of(link)
         st.session_state[LAST] = self.link
 
     def turn_to(self, **names: str) -> None:
-        """Select another model or data set; of the rest stays what can go with it."""
+        """Select another model or data set. A new data set discards everything but the model."""
         link = self.carried()
         if "data" in names:
             link = {name: values for name, values in link.items() if name == "model"}
         st.session_state[self.link] = link | {name: [value] for name, value in names.items()}
 
     def focus_of(self, link: Mapping[str, list[str]]) -> Query:
-        """The part of a link that holds the selection."""
+        """Return the part of a link that holds the selection."""
         return {name: list(link[name]) for name in self.names if name in link}
 
     def model_control(self, known: Collection[str], misfits: Collection[str], data: str) -> None:
-        """Draw the choice of the model. `misfits`: the models that do not fit the data set `data`, which are marked."""
+        """Draw the choice of the model. `misfits`: models that do not fit the data set `data`; they are marked."""
         options = sort_by_task(self.with_chosen(known, "model"), misfits)
         labels = {model: model_label(model, model not in misfits, data) for model in options}
         renew_models(self.key("model"), lambda model: labels.get(model, model))
@@ -186,9 +188,9 @@ class Selection:
         )
 
     def offer_fitting(self, reason: str, dataset: str, take: Callable[[], None], model: str) -> None:
-        """Say why the model does not fit the data set, with a button for a set and one for a model that do.
+        """Draw why the model does not fit the data set, with a button for a data set and one for a model that fit.
 
-        Both may be empty. `take`: shows the set's first example.
+        `dataset`, `model`: their names, or empty for no button. `take`: shows the data set's first example.
         """
         with st.container(horizontal=True, gap="small", vertical_alignment="center", key=self.key("offer set")):
             st.caption(escape_label(reason), width="content")
@@ -209,7 +211,7 @@ class Selection:
     def data_control(
         self, known: Collection[str], help: str, on_change: Callable[[], None], own: str | None = None
     ) -> None:
-        """Draw the choice of the data set. `own`: words in its place while the input is none of its examples."""
+        """Draw the choice of the data set. `own`: placeholder while the input is none of its examples."""
         st.selectbox(
             "Data set",
             self.with_chosen(known, "data"),
@@ -228,28 +230,28 @@ class Selection:
         on_change()
 
     def with_chosen(self, known: Collection[str], name: str) -> list[str]:
-        """The options of a control that accepts other values: the known ones and its own value."""
+        """Return the options of a control that accepts other values: the known ones and its current value."""
         chosen = self.value(name)
         return list(dict.fromkeys([*known, str(chosen)])) if chosen else list(known)
 
 
 class Apart(Selection):
-    """A selection that is not shared with other pages, since many models and examples do not fit there."""
+    """A selection that is not shared, because many of its models and examples do not fit other pages."""
 
     def carry(self, link: Mapping[str, list[str]]) -> None:
         """Do nothing."""
 
 
 def apart(page: str) -> Apart:
-    """The selection of a page that shares none."""
+    """Return the selection of a page that shares none."""
     return Apart(f"{page}_apart.", f"{page}_apart", ())
 
 
 def renew_models(key: str, label_of: Callable[[str], str]) -> None:
-    """Send the chosen models of a control to the browser again if their labels are new.
+    """Send the chosen models of a control to the browser again if their labels have changed.
 
-    The browser answers with the labels that it shows, which may be earlier ones or bare names. `key`: of a control of
-    one model or of several, before it is drawn.
+    The browser sends back the labels that it shows, which may be earlier ones or bare names. `key`: widget key of a
+    control of one or several models that is not drawn yet.
     """
     held = st.session_state.get(key)
     names = [model_name(str(one)) for one in ([held] if isinstance(held, str) else held or [])]
@@ -264,7 +266,8 @@ def renew_models(key: str, label_of: Callable[[str], str]) -> None:
 class PageSession:
     """The widgets and the link of a page.
 
-    `belonging`: the names in a link that belong to one example, so that they go when another page has moved on.
+    `belonging`: names in a link that belong to one example. They are dropped when another page has changed the
+    selection.
     """
 
     page: str
@@ -273,15 +276,15 @@ class PageSession:
 
     @property
     def widgets(self) -> str:
-        """The prefix of the keys of all widgets of the page but those of the selection."""
+        """Prefix of the keys of all widgets of the page except those of the selection."""
         return f"{self.page}_page."
 
     def key(self, name: str) -> str:
-        """The widget key of a control."""
+        """Return the widget key of a control."""
         return self.widgets + name
 
     def value(self, name: str) -> Any:
-        """The value of a control; None before it is drawn."""
+        """Return the value of a control, or None before it is drawn."""
         return st.session_state.get(self.key(name))
 
     def put(self, name: str, new: object) -> None:
@@ -289,7 +292,7 @@ class PageSession:
         set_control(self.key(name), new)
 
     def follow(self) -> tuple[Query, bool]:
-        """Return the link of the page, and whether it was just opened: then no widget has a value yet."""
+        """Return the link of the page, and whether it was just opened, in which case no widget has a value yet."""
         address = address_query()
         is_stale = self._is_stale(address)
         changed = bool(address and address != st.session_state.get(self._seen_key)) and not is_stale
@@ -298,7 +301,7 @@ class PageSession:
             forget_changes()
             self.clear()
             st.session_state[self._link] = address or self.selection.carried()
-            # At once: a run that a click cuts short never comes to `save`.
+            # Now, because a run that a click interrupts never reaches `save`.
             self.selection.carry(st.session_state[self._link])
         elif self.selection.carried() != self.selection.focus_of(st.session_state[self._link]):
             self.clear()
@@ -314,8 +317,8 @@ class PageSession:
     ) -> list[str]:  # fmt: skip
         """Return the errors of the link, from when it was opened until the page shows something else.
 
-        `corrected`: returns the link to remember in place of one with errors, so that these are not passed on. `save`
-        names the fields of the link that neither the `state` nor `more` has.
+        `corrected`: returns the link to store in place of one with errors, so that these are not passed on. Fields of
+        the link that are neither in `state` nor in `more` are removed; `save` names them.
         """
         if fresh:
             link: Query = st.session_state[self._link]
@@ -328,12 +331,12 @@ class PageSession:
         return list(st.session_state[self._message_key])
 
     def correct(self, link: Query, said: Sequence[str]) -> None:
-        """Remember this link in place of one with values that do not exist, and the errors of that."""
+        """Store this link in place of one with values that do not exist, and add the errors of that link."""
         st.session_state[self._message_key] = [*st.session_state[self._message_key], *said]
         st.session_state[self._link] = link
 
     def save(self, link: Query, changed: bool) -> None:
-        """Remember the link of the page and put it into the address, unless it is there already."""
+        """Store the link of the page if it changed, and put it into the address unless it is already there."""
         if changed:
             st.session_state[self._link], st.session_state[self._message_key] = link, []
             st.session_state[self._unknown_key] = {}
@@ -348,7 +351,7 @@ class PageSession:
         record_link(shown)
 
     def remember(self, state: Any, loaded: Any, write: Callable[[Any], Query], unsaid: bool = False) -> None:
-        """Save the link of the state if it changed. `unsaid`: the address does not say the state even if it did not."""
+        """Save the link of the state if it changed. `unsaid`: the address lacks the state even without a change."""
         changed = state != loaded or unsaid
         self.save(write(state) if changed else {}, changed)
 
@@ -371,7 +374,7 @@ class PageSession:
             self.fill({f"{id}.{name}": values[name] for name in texts})
 
     def read_shared(self, loaded: State, methods: Mapping[str, Explainer]) -> State:
-        """The state with the shared fields as the controls show them."""
+        """Return the state with the shared fields as the controls show them."""
         return replace(
             self.read_record("", loaded, SHARED),
             methods=tuple(self.value("methods")),
@@ -381,11 +384,11 @@ class PageSession:
         )
 
     def opened_sections(self, state: Any) -> tuple[str, ...]:
-        """The sections that are open."""
+        """Return the open sections."""
         return tuple(name for name in sections_of(state) if self.value(f"open.{name}"))
 
     def params(self, methods: Mapping[str, Explainer]) -> Params:
-        """The parameters of the chosen methods that differ from their defaults."""
+        """Return the parameters of the chosen methods that differ from their defaults."""
         changed: Params = {}
         for id in self.value("methods") or ():
             names = as_plain(methods[id].params())
@@ -397,14 +400,14 @@ class PageSession:
         return changed
 
     def values(self, prefix: str, names: Iterable[str]) -> dict[str, Any]:
-        """The values of those of the controls that have one, by name."""
+        """Return the values of the controls that have one, by name."""
         values = {name: self.value(prefix + name) for name in names}
         return {name: value for name, value in values.items() if value is not None}
 
     def read_record(self, prefix: str, loaded: Record, names: Iterable[str] | None = None) -> Record:
-        """The record that the controls show; a field whose control is not drawn stays as it was loaded.
+        """Return the record that the controls show. A field whose control is not drawn keeps its loaded value.
 
-        `names`: the fields that have a control; all if left out.
+        `names`: the fields that have a control; all by default.
         """
         record: type = type(loaded)
         options = options_of(record)
@@ -419,30 +422,31 @@ class PageSession:
         self._keep(())
 
     def replace(self, values: Mapping[str, object]) -> None:
-        """Show other values, in a callback; controls without one start anew.
+        """Set other values, in a callback; controls without a new value are reset.
 
-        A choice made before the browser has them sends the old ones, so each value is recorded: see `set_control`.
+        A choice made before the browser has received them sends the old values, so each new value is recorded (see
+        `set_control`).
         """
         self._keep({self.key(name) for name in values})
         for name, new in values.items():
             self.put(name, new)
 
     def _keep(self, keys: Collection[str]) -> None:
-        """Remove the values of all controls but these."""
+        """Remove the values of all controls except these."""
         own = [name for name in st.session_state if str(name).startswith((self.widgets, self.selection.widgets))]
         for name in own:
             if name not in keys:
                 del st.session_state[name]
 
     def _with_selection(self, link: Query, focus: Query) -> Query:
-        """The link of this page with the selection of another page."""
+        """Return the link of this page with the selection of another page."""
         others = {name: values for name, values in link.items() if name not in self.selection.focus_of(link)}
         return {name: values for name, values in others.items() if name not in self.belonging} | focus
 
     def _is_stale(self, address: Query) -> bool:
-        """Whether the browser has not received the last link yet: it sends an earlier one, and nobody went back to it.
+        """Whether the browser has not received the last link yet: it sends an earlier one that nobody went back to.
 
-        A visitor from another page has opened that link.
+        The address of a visitor who comes from another page is not stale: they opened that link.
         """
         number, links = st.session_state.get(self._before, (0, []))
         return address in links and number == visit_number() and not is_history_navigation()
@@ -457,7 +461,7 @@ class PageSession:
 
     @property
     def _before(self) -> str:
-        """Session key: the visit to the page, and the links of its address since the last answer of the browser."""
+        """Session key: the visit to the page, and the links in its address since the browser's last response."""
         return f"{self.page}_links_before"
 
     @property
@@ -470,7 +474,7 @@ class PageSession:
 
 
 def describe_unknown(unknown: Mapping[str, str]) -> str:
-    """A sentence on the fields of a link that a page does not have, with the nearest ones that it has."""
+    """Describe the fields of a link that a page does not have, with the most similar ones that it has."""
     names, nearest = list(unknown), dict.fromkeys(filter(None, unknown.values()))
     hint = f": did you mean {', '.join(nearest)}?" if nearest else "."
     quoted = join_names([excerpt(name, 40) for name in names[:MOST_NAMED]])
@@ -480,10 +484,10 @@ def describe_unknown(unknown: Mapping[str, str]) -> str:
 
 
 class KindSessions:
-    """The sessions of a page that serves texts and pictures: one for each, so that turning to the other loses nothing.
+    """The sessions of a page that serves texts and pictures, one for each, so that switching loses nothing.
 
-    The kind of input comes from the link, the switch or the last selection. `page`: the prefix of the session keys.
-    `selections`: by kind; the page shares none if left out. `belonging`: see `PageSession`.
+    The kind of input comes from the link, the switch or the last selection. `page`: prefix of the session keys.
+    `selections`: by kind; without them the page shares none. `belonging`: see `PageSession`.
     """
 
     def __init__(
@@ -497,7 +501,7 @@ class KindSessions:
         return self._sessions[kind]
 
     def key(self, kind: str, name: str) -> str:
-        """The widget key of a control."""
+        """Return the widget key of a control."""
         return self[kind].key(name)
 
     def put(self, kind: str, name: str, value: object) -> None:
@@ -505,28 +509,28 @@ class KindSessions:
         self[kind].put(name, value)
 
     def remember(self, state: Any, loaded: Any, write: Callable[[Any], Query]) -> None:
-        """Remember the link of the state if it changed, and put it into the address unless it is there already."""
-        # An address without the kind is that of a text.
+        """Store the link of the state if it changed, and put it into the address unless it is already there."""
+        # An address without a kind is that of a text.
         unsaid = state.kind != KINDS[0] and st.query_params.get(PARAMETER) != state.kind
         self[state.kind].remember(state, loaded, write, unsaid)
 
     def show(self, kind: str, values: Mapping[str, object]) -> None:
-        """Turn to this kind with other values of the controls, in a callback."""
+        """Switch to this kind with other values of the controls, in a callback."""
         self[kind].replace(values)
         st.session_state[self.switched] = kind
 
     @property
     def switched(self) -> str:
-        """The key of the switch."""
+        """Widget key of the switch."""
         return f"{self.page}.kind"
 
     @property
     def last_kind_key(self) -> str:
-        """Session key: the kind that the page showed last."""
+        """Session key: the kind of input that the page showed last."""
         return f"{self.page}.seen_kind"
 
     def chosen(self) -> str:
-        """The kind in a new link, else that of the switch, else that of the last selection."""
+        """Return the kind of a new link, else of the switch, else the one that this page or the session showed last."""
         linked = st.query_params.get(PARAMETER)
         if linked in KINDS and linked != st.session_state.get(self.last_kind_key):
             st.session_state[self.switched] = linked
@@ -539,7 +543,7 @@ class KindSessions:
         return kind
 
     def switch(self) -> None:
-        """Draw the switch."""
+        """Draw the switch between texts and pictures."""
         st.segmented_control(
             "Input",
             list(KINDS),
@@ -554,7 +558,7 @@ class KindSessions:
 
 
 def control_values(prefix: str, record: Any, names: Iterable[str] | None = None) -> dict[str, object]:
-    """The values of the controls of a record: `PageSession.read_record` reads them back."""
+    """Return the values of a record's controls, by name; `PageSession.read_record` reads them back."""
     kind: type = type(record)
     options = options_of(kind)
     names = options if names is None else names
@@ -562,7 +566,7 @@ def control_values(prefix: str, record: Any, names: Iterable[str] | None = None)
 
 
 def sections_of(state: Any) -> tuple[str, ...]:
-    """The sections of the page that can be open: see `opened_option`."""
+    """Return the sections of the page that can be opened (see `opened_option`)."""
     kind: type = type(state)
     return options_of(kind)["opened"].get("sections", ())
 
@@ -579,7 +583,10 @@ def _control_value(one: Option, value: Any) -> object:
 
 
 def _field_value(one: Option, value: Any) -> Any:
-    """Texts without the spaces around them and numbers rounded as in a link; of a list of choices those in order."""
+    """Convert a control's value to that of a field.
+
+    Strings are stripped, numbers are rounded as in a link, and a list of choices is put in the order of the options.
+    """
     if isinstance(value, str):
         return (value if one.get("exact") else value.strip()) or (None if is_nullable(one) else "")
     if value is not None and one.get("digits"):

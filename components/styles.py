@@ -1,4 +1,4 @@
-"""Style sheets of everything that we draw as HTML."""
+"""Style sheets of all HTML that the dashboard draws."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ ASSETS = Path(__file__).resolve().parent / "assets"
 ThemeChoice = Theme | Literal["auto"]
 FLOATING = ":is([data-testid=stDialog],[data-testid=stPopoverBody])"
 STACK = ".st-key-text_rows"
-"""Around the maps that light each other: the key of their container on the Text page."""
+"""Selector of the container on the Text page whose maps highlight the same unit together."""
 DIGITS = 32
-"""Positions up to DIGITS x DIGITS have a class for each digit, by which hovering finds the same unit in every map."""
+"""Base of position classes. Positions below DIGITS x DIGITS have a class per digit, so that hovering finds the same
+unit in every map."""
 SYMBOLS = "0123456789abcdefghijklmnopqrstuv"
-"""The low digit as the browser spells numbers of base DIGITS."""
+"""Low digits as the browser spells numbers of base DIGITS."""
 TONES: dict[Side, str] = {"for": "f", "against": "a", "amount": "m"}
-"""The classes of steps of color begin so."""
+"""Prefixes of the classes of color steps."""
 _STEPS = {f"{TONES[side]}{step}": (side, step) for side in SIDES for step in range(1, STEPS + 1)}
 _SECTION = re.compile(r"/\* sheet (\w+) \*/")
 
 
 @cache
 def asset_sheet(sheet: str | Path) -> str:
-    """The style sheet of that path, or the section of that name in assets/pages.css."""
+    """Return the style sheet at a path, or the section of that name in assets/pages.css."""
     if isinstance(sheet, Path):
         return sheet.read_text(encoding="utf-8")
     sections = _SECTION.split((ASSETS / "pages.css").read_text(encoding="utf-8"))
@@ -35,14 +36,14 @@ def asset_sheet(sheet: str | Path) -> str:
 
 
 def use_sheet(sheet: str | Path) -> None:
-    """Put a style sheet into the page, named as in `asset_sheet`; it takes no room. Colors come with `use_styles`."""
+    """Add a style sheet to the page, named as in `asset_sheet`; it takes no space. Colors come with `use_styles`."""
     st.html(f"<style>{asset_sheet(sheet)}</style>")
 
 
 def use_styles() -> None:
-    """Put the style sheet of everything that we draw into the page; it takes no room.
+    """Add the style sheet of all HTML to the page; it takes no space.
 
-    Dialogs and popovers lie outside of the element to which Streamlit gives the color scheme of its theme.
+    Dialogs and popovers get the color scheme here, because they lie outside the element to which Streamlit gives it.
     """
     theme = st.context.theme.type
     floating = f"<style>{FLOATING}{{color-scheme:{theme}}}</style>" if theme in THEMES else ""
@@ -51,9 +52,9 @@ def use_styles() -> None:
 
 @cache
 def stylesheet(theme: ThemeChoice = "auto") -> str:
-    """A `<style>` element: layout and colors of one theme, or of whichever `color-scheme` the page is in.
+    """Return a `<style>` element: layout and colors of one theme, or with "auto" of the page's `color-scheme`.
 
-    The dashboard uses "auto": the browser tells the server its theme too late for the first page.
+    The dashboard uses "auto", because the browser tells the server its theme too late for the first page.
     """
     sheets = [_theme_colors(name) for name in THEMES] if theme == "auto" else [_theme_colors(theme)]
     merged = {
@@ -66,22 +67,22 @@ def stylesheet(theme: ThemeChoice = "auto") -> str:
 
 
 def place_classes(position: int) -> tuple[str, str]:
-    """The two digits of a unit's position as classes; nothing beyond DIGITS x DIGITS units."""
+    """Return the two digits of a unit's position as classes; empty strings beyond DIGITS x DIGITS units."""
     high, low = divmod(position, DIGITS)
     return (f"xi{high}", f"j{SYMBOLS[low]}") if high < DIGITS else ("", "")
 
 
 def unit_selector(position: int) -> str:
-    """The CSS selector of a unit in every map, whatever the layout; it matches nothing beyond DIGITS x DIGITS."""
+    """Return the CSS selector of a unit in every map and layout; it matches nothing beyond DIGITS x DIGITS."""
     high, low = place_classes(position)
     return f":is(.{high} .{low}, .{high}.{low})" if high else ":not(*)"
 
 
 def same_unit_rules() -> str:
-    """Hovering a unit of one map outlines the same unit of every map on the page.
+    """Return CSS rules by which hovering a unit of one map outlines the same unit of every map in `STACK`.
 
-    A unit carries its position as two digits (`place_classes`). Each digit of the hovered unit raises
-    a flag on the units that share it; the outline is as wide as their product: 2 x DIGITS rules for any text.
+    A unit carries its position as two digits (`place_classes`). Each digit of the hovered unit raises a flag on the
+    units that share it; the width of the outline is the product of the flags. This takes 2 x DIGITS rules for any text.
     """
     highs, lows = zip(*(place_classes(digit * (DIGITS + 1)) for digit in range(DIGITS)), strict=True)
     named = [("xi", name) for name in highs] + [("xj", name) for name in lows]

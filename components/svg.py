@@ -1,10 +1,10 @@
-"""Pictures as SVG: a sheet that fills from the top, and Vega-Lite charts without a browser.
+"""SVG output: a sheet that is filled from the top, and Vega-Lite charts without a browser.
 
-The sheet has words on a grid of equal cells, scales, and the ground of a theme. A text is stretched to its cells,
-whatever font draws it, so that its place is known without a browser.
+The sheet has text on a grid of equal cells, scales, and the background of a theme. Text is stretched to its cells in
+any font, so that its position is known without a browser.
 
-Vega runs in a process of its own, because it ends its process on a chart that it cannot draw. The library
-`vl_convert` holds Vega, its fonts and a script engine; it loads nothing from anywhere.
+Vega runs in a separate process, because it ends its process on a chart that it cannot draw. The library `vl_convert`
+contains Vega, its fonts and a script engine; it loads nothing from the network.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from components.palette import PALETTES, SIDES, STEPS, Side, color
 from engine.errors import ExegesisError
 
 CELL, LINE, EDGE, CELLS = 9.0, 27.0, 24.0, 100
-"""Width of a cell, height of a line, margin, and cells in a line; in pixels but for the last."""
+"""Cell width, line height and margin in pixels, and number of cells per line."""
 WIDTH = 2 * EDGE + CELLS * CELL
 BAR = 120.0
 SMALL = 0.8
@@ -38,7 +38,7 @@ _REFUSED = "This chart could not be made a picture. Its JSON and its CSV can sti
 
 @dataclass(frozen=True)
 class TextPiece:
-    """Text on one line: a unit, a part of it, or the text between units. `value` is printed below."""
+    """Text on one line: a unit, a part of a unit, or the text between units. `value`: printed below it."""
 
     text: str
     position: int | None = None
@@ -51,7 +51,7 @@ class TextPiece:
 
 @dataclass
 class SvgSheet:
-    """The drawn parts, and how far down they reach. `pinned`: positions of units with a ring."""
+    """The drawn parts and their lower end `y` in pixels. `pinned`: positions of units with a ring."""
 
     y: float = EDGE
     parts: list[str] = field(default_factory=list)
@@ -59,7 +59,7 @@ class SvgSheet:
 
 
 def svg_document(sheet: SvgSheet, dark: bool) -> str:
-    """The sheet as a file: light, and with `dark` also dark where the reader prefers it."""
+    """Return the sheet as an SVG file: light, and with `dark` also dark for readers who prefer it."""
     height, light = sheet.y + EDGE, PALETTES["light"]
     dark_style = f"<style>@media (prefers-color-scheme:dark){{{_dark_rules()}}}</style>" if dark else ""
     return (
@@ -74,24 +74,24 @@ def svg_document(sheet: SvgSheet, dark: bool) -> str:
 
 
 def add_heading(sheet: SvgSheet, text: str) -> None:
-    """Add text of full size in as many lines as it needs."""
+    """Add text of full size, wrapped to as many lines as it needs."""
     _add_text(sheet, text, 1, "", "text")
 
 
 def add_sentence(sheet: SvgSheet, text: str) -> None:
-    """Add small text in as many lines as it needs."""
+    """Add small text, wrapped to as many lines as it needs."""
     _add_text(sheet, text, SMALL, SMALLER, "muted")
 
 
 def text_element(text: str, x: float, y: float, more: str = "", ink: str = "text") -> str:
-    """A text whose baseline starts at a place. `more`: attributes; `ink`: a color of the palette."""
+    """Return a text element whose baseline starts at (x, y). `more`: attributes. `ink`: a color of the palette."""
     fill = getattr(PALETTES["light"], ink)
     place = f'class="{ink}" x="{x:g}" y="{y:g}" fill="{fill}" xml:space="preserve"'
     return f"<text {place}{more}>{escape(clean_xml(text))}</text>"
 
 
 def add_scale_bar(sheet: SvgSheet, legend: str, kind: str | None) -> None:
-    """Add the colors of a scale, `signed` or `amount`, and their meaning; None: nothing has a color."""
+    """Add the colors of a scale and its legend. `kind`: `signed`, `amount`, or None if nothing has a color."""
     x, y = EDGE, sheet.y + 8
     if kind:
         sheet.parts.append(f'<rect x="{x:g}" y="{y:g}" width="{BAR:g}" height="10" fill="url(#{kind})"/>')
@@ -101,12 +101,12 @@ def add_scale_bar(sheet: SvgSheet, legend: str, kind: str | None) -> None:
 
 
 def count_cells(text: str) -> int:
-    """The cells of a text: two for a wide character, none for one that joins the character before it."""
+    """Return the number of cells of a text: two for a wide character, none for a combining character."""
     return sum(_cell(character) for character in text)
 
 
 def wrap_lines(pieces: Iterable[TextPiece], limit: int = CELLS) -> Iterator[list[TextPiece]]:
-    """Pieces in lines of at most `limit` cells: broken between pieces, and inside one that is longer than a line."""
+    """Yield pieces in lines of at most `limit` cells, broken between pieces or inside a piece longer than a line."""
     line: list[TextPiece] = []
     room = limit
     for piece in (part for whole in pieces for part in _cut(whole, limit)):
@@ -122,13 +122,13 @@ def wrap_lines(pieces: Iterable[TextPiece], limit: int = CELLS) -> Iterator[list
 
 
 def clean_xml(text: str) -> str:
-    """The text with white space as spaces, and a replacement mark for characters that XML forbids."""
+    """Return the text with white space as spaces and a replacement character for each that XML forbids."""
     spaced = "".join(" " if c.isspace() else c for c in text)
     return "".join("\ufffd" if _forbidden(c) else c for c in spaced)
 
 
 def clean_spec(part: Any) -> Any:
-    """A Vega-Lite specification without characters that XML forbids: Vega's fonts fail on them."""
+    """Return a Vega-Lite specification without characters that XML forbids, on which Vega's fonts fail."""
     if isinstance(part, Mapping):
         return {name: clean_spec(value) for name, value in part.items()}
     if isinstance(part, list):
@@ -137,13 +137,13 @@ def clean_spec(part: Any) -> Any:
 
 
 def vega_svg(spec: Mapping[str, Any]) -> str:
-    """A Vega-Lite chart as SVG, without an XML declaration. `spec`: from `clean_spec`."""
+    """Render a Vega-Lite chart as SVG, without an XML declaration. `spec`: from `clean_spec`."""
     return _run_vega(_DRAW_CHART, json.dumps(spec))
 
 
 @cache
 def vega_library() -> str:
-    """Vega, Vega-Lite and `vegaEmbed` as a script, about 0.9 MB."""
+    """Return Vega, Vega-Lite and `vegaEmbed` as a script of about 0.9 MB."""
     return _run_vega(_BUNDLE, "")
 
 
@@ -177,7 +177,7 @@ def _forbidden(character: str) -> bool:
 
 
 def _stops(*sides: Side | None) -> str:
-    """A gradient between the ends of sides; None is the ground in between."""
+    """Return the stops of a gradient between the ends of sides; None stands for the ground in between."""
     share = 100 / (len(sides) - 1)
     ground = ("ground", PALETTES["light"].ground)
     ends = [ground if side is None else (f"{side}-{STEPS}", color("light", side, STEPS)) for side in sides]

@@ -1,6 +1,6 @@
-"""Tables: of numbers that a telephone shows as cards, of rows to choose from, of facts and checks.
+"""Tables of values, which a phone shows as cards, tables of rows to choose from, and lists of facts and checks.
 
-Every text that is not ours is escaped.
+External text is escaped.
 """
 
 from __future__ import annotations
@@ -21,22 +21,23 @@ if TYPE_CHECKING:
     import pandas
 
 MOST_ROWS = 40
-"""A longer table is Streamlit's own, which draws the rows in view alone; its first column stays in sight."""
+"""A longer table becomes a Streamlit data frame, which draws only the visible rows and keeps its first column in
+view."""
 FEW_COLUMNS = 5
-"""So many fit on a telephone side by side."""
+"""Number of columns that fit side by side on a phone."""
 NOTHING = "–"
 ROW_PIXELS, BORDER_PIXELS = 33, 2
-"""Height of a row and of the header at the font size of the theme, and of both borders of a table."""
+"""Height of a row and of the header at the theme's font size, and of both borders of a table."""
 SIGNS = {"ok": "✓", "note": "·", "broken": "✗"}
 
 
 def table_styles() -> str:
-    """The layout of all tables as CSS."""
+    """Return the layout of all tables as CSS."""
     return asset_sheet("results")
 
 
 def draw_table(table: pandas.DataFrame, name: str, pictures: Sequence[str] = ()) -> None:
-    """Draw the numbers behind a chart. `pictures`: the URL of a small picture for each row, if they have any."""
+    """Draw the values behind a chart. `pictures`: URL of a thumbnail for each row, if any."""
     if len(table) <= MOST_ROWS or pictures:
         st.html(f"<style>{table_styles()}</style>{table_html(table, pictures)}")
         return
@@ -45,9 +46,9 @@ def draw_table(table: pandas.DataFrame, name: str, pictures: Sequence[str] = ())
 
 
 def table_html(table: pandas.DataFrame, pictures: Sequence[str] = ()) -> str:
-    """The table as HTML; its first column heads the rows.
+    """HTML of the table; its first column heads the rows.
 
-    The roles tell screen readers that it is a table where it is drawn as cards too. Every text is escaped.
+    The roles tell screen readers that it is a table even if it is drawn as cards. All text is escaped.
     """
     columns = [_Column(str(name), table[name].tolist()) for name in table.columns]
     kind = "xg-numbers" if len(columns) <= FEW_COLUMNS else "xg-numbers xg-cards"
@@ -70,7 +71,7 @@ def row_choice(
     columns: Mapping[str, Any],
     most_in_view: int,
 ) -> None:
-    """Draw the rows, of which `chosen` is marked; a click on another calls `pick` with its place."""
+    """Draw the rows with `chosen` marked; a click on another row calls `pick` with its position."""
     selection = {"selection": {"rows": [] if chosen is None else [chosen], "columns": [], "cells": []}}
     if st.session_state.get(key) != selection:
         set_control(key, selection)
@@ -87,26 +88,26 @@ def row_choice(
 
 
 def facts_html(facts: Mapping[str, object]) -> str:
-    """Names and values; unknown ones are left out."""
+    """HTML of names and values; unknown values are left out."""
     known = {name: str(value) for name, value in facts.items() if value not in (None, "")}
     rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in known.items())
     return f'<div class="xg"><dl class="xg-facts xg-small">{rows}</dl></div>'
 
 
 def checks_html(checks: Iterable[tuple[str, str, str, str]]) -> str:
-    """(status, name, detail, advice) of each check. The status, `ok`, `note` or `broken`, is a sign and no color."""
+    """HTML of checks, each (status, name, detail, advice). The status (`ok`, `note`, `broken`) is shown as a sign."""
     return f'<div class="xg"><dl class="xg-facts">{"".join(_check_html(*check) for check in checks)}</dl></div>'
 
 
 def _receive_row(key: str, pick: Callable[[int], None]) -> None:
-    """Pass a click on. A browser that has not drawn the last choice yet sends the row before it, which is no click."""
+    """Handle a click. A browser that has not drawn the last choice yet sends the previous row, which is not a click."""
     restore_controls()
     for row in st.session_state[key]["selection"]["rows"]:
         pick(row)
 
 
 class _Column:
-    """The values of a column as texts, numbers with the same decimals in each row."""
+    """The values of a column as strings; numbers have the same decimals in all rows."""
 
     def __init__(self, name: str, values: Sequence[object]) -> None:
         self.name = name
@@ -141,7 +142,7 @@ def _is_missing(value: object) -> bool:
 
 
 def _decimals(value: int | float) -> int:
-    """Digits behind the point of a number that was rounded; counts that pandas made floats have none."""
+    """Return the number of decimals of a rounded number; 0 for counts that pandas turned into floats."""
     return 0 if float(value).is_integer() else len(str(value).partition(".")[2])
 
 

@@ -1,1 +1,1 @@
-"""One thin file a page: read the controls, build a request, call the engine, call the components."""
+"""One thin file per page. It reads the controls, builds a request, and calls the engine and the components."""

@@ -1,4 +1,4 @@
-"""Take part: a participant agrees, and ranks unnamed explanations."""
+"""Take part: a participant consents, then ranks anonymous explanations or makes guesses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ask the model: what will it do, and do attributions know?"""
+"""Ask the model: what does it do when its input changes, and do attributions predict that?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare: any models and methods side by side on one example or two texts, how far they agree, and where not."""
+"""Compare: models and methods side by side on one example or two texts, and where they agree or disagree."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ compare_state.save(state, loaded)
 verdict = st.container()
 comparison = comparison_panel(state, methods)
 if comparison is not None and compare_state.remember_labels(kind, class_labels(comparison.columns)):
-    st.rerun()  # the maps are there: only the list of classes is new
+    st.rerun()  # the maps are cached; only the list of classes is new
 if comparison is not None:
     with verdict:
         verdict_panel(comparison, label_words(state, source))

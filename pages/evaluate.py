@@ -1,4 +1,4 @@
-"""Evaluate: many methods on many examples, measured, and the measures questioned."""
+"""Evaluate: metrics of many methods over many examples, and tests of the metrics themselves."""
 
 from __future__ import annotations
 

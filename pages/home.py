@@ -1,4 +1,4 @@
-"""Home: the questions that the pages answer, and examples that are explained already."""
+"""Home: the questions that the pages answer, and examples with precomputed explanations."""
 
 from __future__ import annotations
 

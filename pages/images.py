@@ -1,4 +1,4 @@
-"""Images: one picture as a model sees it, its prediction, and how many methods explain it, side by side."""
+"""Images: one picture as a model sees it, its prediction, and the explanations of several methods side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reproduction: the thesis's claims, declared before the run, and whether they hold here."""
+"""Reproduction: claims of papers, declared before a run, and whether they hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Study results: what people preferred, and how sure that is."""
+"""Study results: what participants preferred, and how certain that is."""
 
 from __future__ import annotations
 

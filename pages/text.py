@@ -1,4 +1,4 @@
-"""Text: one text, its prediction, and how many methods explain it, side by side."""
+"""Text: one text, its prediction, and the explanations of several methods side by side."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ if probe is not None:
         explanations = draw_methods(state, methods, probe, above)
     with summary:
         draw_summary(state, methods, explanations, probe)
-    if split_prompts(state.model)[1] is None:  # else there is a pass, and a set of heads, for each label
+    if split_prompts(state.model)[1] is None:  # otherwise each label has its own forward pass and heads
         heads_link("text", write_text_focus(state.focus), state.target, key("heads"))
     widened = widen_pins(state, probe)
     draw_ablation(widened, methods, explanations, probe)

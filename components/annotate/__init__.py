@@ -1,1 +1,1 @@
-"""The page on which people take part in a study: `page` draws it, `api` serves the same ballots over HTTP."""
+"""The page for participants of a study: `page` draws it, `api` serves the same ballots over HTTP."""

@@ -1,13 +1,13 @@
-"""Taking part in a study over HTTP, beside the pages: the same ballots and the same votes, as JSON.
+"""HTTP interface for participants of a study: the same ballots and votes as on the pages, as JSON.
 
     POST /api/study/LINK/join                                                       -> code, title, consent, ...
     POST /api/study/LINK/consent                                                    -> agreed
-    GET  /api/study/LINK/ballot                                                     -> ballot, or null when through
+    GET  /api/study/LINK/ballot                                                     -> ballot, or null at the end
     POST /api/study/LINK/answer   {"ballot", "token", "ranks" | "guess", "seconds"} -> token, before
     POST /api/study/LINK/undo     {"token"}                                         -> ballot to answer again, or null
 
-LINK is the token of the join link; all but `join` need `Authorization: Bearer CODE`. Bodies are JSON, which pages of
-other sites cannot send. Errors: {"error": what to do} with 400, 403, 404, 413, 415, 429 or 503.
+LINK is the token of the join link. All operations except `join` need `Authorization: Bearer CODE`. Bodies are JSON,
+which pages of other sites cannot send. Errors: {"error": message} with 400, 403, 404, 413, 415, 429 or 503.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from engine.study.access import attempt_source
 
 if TYPE_CHECKING:
     from components.annotate import api_operations
-else:  # the server of the pages starts without the studies
+else:  # the server of the pages starts without importing the studies
     api_operations = LazyModule("components.annotate.api_operations")
 
 PATH = "/api/study/{link}"
 LARGEST_BODY = 16_384
 AT_ONCE = 10
-"""Number of requests processed at once, below the size of the database's connection pool; the others wait."""
+"""Maximum number of concurrent requests, below the size of the database's connection pool; the others wait."""
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 JsonObject = Mapping[str, Any]
@@ -41,7 +41,7 @@ JsonObject = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class StudyRequest:
-    """One request: the study's link, the participant's code, the source that limits count, and the body."""
+    """A request: the study's link, the participant's code, the source for rate limits, and the body."""
 
     link: str
     code: str
@@ -58,7 +58,7 @@ class _RefusedRequest(Exception):
 
 
 def study_routes(base: str = "") -> list[Route]:
-    """The routes to add to the server of the pages. `base`: the prefix of every page's path."""
+    """Return the routes to add to the server of the pages. `base`: prefix of every page's path."""
     methods = {"join": "POST", "consent": "POST", "answer": "POST", "undo": "POST", "ballot": "GET"}
     limiter = CapacityLimiter(AT_ONCE)
     return [
@@ -91,7 +91,7 @@ async def _read(request: Request) -> StudyRequest:
 
 
 async def _body(request: Request) -> JsonObject:
-    """The JSON object of the request; at most `LARGEST_BODY` bytes are read."""
+    """Return the JSON object of the request. Errors: not a JSON object, or more than `LARGEST_BODY` bytes."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise _RefusedRequest(415, "body: must be JSON. Send the header Content-Type: application/json.")
     read = bytearray()

@@ -1,6 +1,6 @@
-"""Operations of the HTTP interface, and ballots and answers as JSON.
+"""Operations of the HTTP interface, and conversion of ballots and answers from and to JSON.
 
-No response says which method made an explanation.
+No response reveals the method of an explanation.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ STATUSES: Mapping[type, int] = {
     InvalidAddress: 503,
     UsageError: 400,
 }
-"""By error; any other of ours is 503."""
+"""HTTP status by error; 503 for any other `ExegesisError`."""
 _FIELDS = ("ballot", "token", "ranks", "guess", "seconds")
 
 
 def perform(name: str, request: StudyRequest) -> tuple[JsonObject, int]:
-    """Perform an operation; returns the body and the status of the response.
+    """Perform an operation and return the body and the status of the response.
 
-    Errors that are not of this project pass: the server logs them and responds with 500.
+    Only an `ExegesisError` is caught. The server logs other errors and responds with 500.
     """
     try:
         return _OPERATIONS[name](request), 200
@@ -87,15 +87,15 @@ _OPERATIONS = {"join": _join, "consent": _consent, "ballot": _ballot, "answer": 
 
 
 def _person(request: StudyRequest) -> int:
-    """The id of the participant. Errors: the code is unknown, or too many were wrong."""
+    """Return the id of the participant. Errors: an unknown code, or too many wrong codes."""
     return identify(request.link, request.code, request.source).id
 
 
 def ballot_json(ballot: Ballot) -> dict[str, Any]:
-    """The ballot as the page shows it; a picture is a PNG in base64.
+    """Return the ballot as the page shows it; a picture is a PNG in base64.
 
-    A score is sent as its color step, a whole number from -20 (against) to 20 (for): exact digits would reveal more
-    than the color, and how the score was computed.
+    A score is sent as its color step, a whole number from -20 (against) to 20 (for). Exact digits would reveal more
+    than the color does, including how the score was computed.
     """
     return {
         "token": ballot.token,
@@ -138,9 +138,9 @@ def _explanation_json(model_input: Input, one: BallotMap) -> dict[str, Any]:
 
 
 def _parts(model_input: Input, one: BallotMap) -> list[tuple[Token | Unit, float]]:
-    """The parts that have a color each: patches row by row, or the units of a text.
+    """Return the parts that have a color, with their scores: patches row by row, or the units of a text.
 
-    The model's special tokens are left out: they are not shown to anybody.
+    The model's special tokens are omitted, because participants never see them.
     """
     if isinstance(model_input, Example):
         return [(unit, unit.score) for unit in units(one.tokens, one.scores, model_input) if not unit.special]
@@ -162,7 +162,7 @@ def read_answer(body: JsonObject) -> Answer:
 
 
 def _read_token(body: JsonObject, name: str) -> str:
-    """A token drawn by the server or by the client."""
+    """Return a random token of the server or the client from the body. Errors: it is missing or malformed."""
     token = body.get(name)
     if not isinstance(token, str) or not is_token(token):
         raise not_allowed(name, "letters, digits, - and _", token)

@@ -1,6 +1,6 @@
-"""The screens of a participant: consent, code, instructions, the items, and the end.
+"""The screens of a participant: consent, code, instructions, items, and the end.
 
-An item is a ballot with the board to rank its explanations, or with the form of a guess.
+An item is a ballot with a board to rank its explanations, or with a form for a guess.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ PAUSE = (
 )
 CLASS_KEY, SURE_KEY, MISSING_KEY = "annotate.class", "annotate.sure", "annotate.missing"
 MOST_RADIOS = 12
-"""More classes are chosen in a select box, where typing searches."""
+"""Maximum number of classes shown as radio buttons. More are shown in a select box, which can be searched."""
 ENDS = {1: "1, just guessing", SUREST: f"{SUREST}, certain"}
 BOTH = "Choose an answer and how sure you are."
 CHOICES = {
@@ -87,7 +87,7 @@ CHOICES = {
 
 
 def draw_study(token: str) -> None:
-    """Draw the next screen of the study with that link, or the error of the server."""
+    """Draw the next screen of a study, or an error message. `token`: of the study's link."""
     try:
         study = find_by_token(token) if token else None
         if study is None:
@@ -112,10 +112,10 @@ def _draw_no_study(token: str) -> None:
 
 
 def _draw_screen(study: StudyRecord, seat: Seat | None) -> str:
-    """Draw the screen; returns its name, which is unique per ballot."""
+    """Draw the screen and return its name, which is unique per ballot."""
     try:
         return _draw_open(study, seat) if study.takes_votes else _draw_shut(study)
-    except StudyNotOpen:  # it ended while this was drawn
+    except StudyNotOpen:  # the study closed during the run
         return _draw_shut(study)
     except UnknownIdentifier as error:
         leave_seat()
@@ -144,14 +144,14 @@ def _draw_open(study: StudyRecord, seat: Seat | None) -> str:
 
 
 def _draw_shut(study: StudyRecord) -> str:
-    """Draw the screen of a study that takes no votes."""
+    """Draw the screen of a study that takes no votes and return its name."""
     st.title(escape_label(study.design.title), anchor=False)
     st.info(NOT_YET if study.state == DRAFT else OVER)
     return "shut"
 
 
 def _draw_welcome(study: StudyRecord) -> None:
-    """Draw the consent text, and the two ways to take part: consent, or a code."""
+    """Draw the consent text and both ways to take part: agree, or enter a code."""
     st.title(escape_label(study.design.title), anchor=False)
     markdown(study.design.consent)
     st.text(workload(study.design))
@@ -182,7 +182,7 @@ def _draw_instructions(design: Design, seat: Seat) -> None:
 
 
 def _draw_thanks(seat: Seat) -> None:
-    """Draw the end: everything is saved, under this pseudonym."""
+    """Draw the last screen: all answers are saved, under this pseudonym."""
     st.title("Thank you", anchor=False)
     st.text(
         "You have answered every item. All of your answers are saved, and you can close this page.\n"
@@ -193,7 +193,7 @@ def _draw_thanks(seat: Seat) -> None:
 
 
 def workload(design: Design) -> str:
-    """Describe the number of items."""
+    """Return the number of items of a participant, in words."""
     number = design.practice + min(design.items_per_annotator, design.item_count) + design.repeats
     practice = f" The first {design.practice} are for practice." if design.practice > 1 else ""
     practice = " The first is for practice." if design.practice == 1 else practice
@@ -201,16 +201,17 @@ def workload(design: Design) -> str:
 
 
 def _go_on(study: str, code: str, step: Step = "items") -> None:
-    """Take the participant's seat by a code that was typed or stored by the tab, or leave a message with the reason.
+    """Take a participant's seat with a code, or leave a message with the reason for a failure.
 
-    `step`: the next screen. The code is shown again until the participant confirms having it.
+    `code`: typed by the participant, or stored by the tab. `step`: the next screen. The code is shown again until the
+    participant confirms having it.
     """
     if current_seat(study):  # a tab that just received a code may still answer an older query
         return
     try:
         take_seat(study, resume(study, code, _source()), code, step)
     except StudyNotOpen:
-        return  # the screen of a closed study says it
+        return  # the screen of a closed study shows it
     except UnknownIdentifier as error:
         leave_seat()
         leave_message(str(error))
@@ -234,12 +235,12 @@ def _agree(study: str) -> None:
 
 
 def _source() -> str:
-    """The source for the limits of wrong codes and of joins."""
+    """Return the source to which the limits of wrong codes and of joins apply."""
     return client_of(current_visit())
 
 
 def draw_ballot(design: Design, ballot: Ballot, seat: Seat) -> None:
-    """Draw the item with the board of its explanations, or with the form of a guess."""
+    """Draw an item with the board of its explanations, or with the form for a guess."""
     viewed_since(ballot.token, ballot.age)
     _draw_progress(ballot, seat)
     with st.container(key=QUESTION):
@@ -278,7 +279,7 @@ def board_key(ballot: str) -> str:
 
 
 def _draw_progress(ballot: Ballot, seat: Seat) -> None:
-    """Draw the progress, and that the last answer is saved."""
+    """Draw the progress, and a note that the last answer is saved."""
     st.title("Practice" if ballot.practice else f"Item {ballot.done + 1} of {ballot.of}", anchor=False)
     st.progress(ballot.done / max(1, ballot.of))
     saved = "Your last answer is saved. " if seat.last else ""
@@ -312,7 +313,7 @@ def _scale_html(prediction: Prediction | None, colors: str) -> str:
 
 
 def _draw_guess(design: Design, ballot: Ballot, seat: Seat) -> None:
-    """Draw one explanation or none, and the form of the guess. What is right is not sent to the browser."""
+    """Draw one explanation or none, and the form for a guess. The correct answer is not sent to the browser."""
     draw_input(ballot.input)
     if ballot.prediction is not None:
         _draw_prediction(ballot.prediction)
@@ -331,7 +332,7 @@ def _draw_guess(design: Design, ballot: Ballot, seat: Seat) -> None:
 
 
 def _draw_choices(design: Design, ballot: Ballot) -> None:
-    """Draw the choices. Their keys contain the ballot, so that the next one starts without a choice."""
+    """Draw the choices. Their keys contain the ballot, so that the next ballot starts without a choice."""
     names = dict(enumerate(map(escape_label, ballot.classes)))
     choose = partial(st.radio, horizontal=True) if len(names) <= MOST_RADIOS else st.selectbox
     choose(
@@ -368,11 +369,11 @@ def _save(seat: Seat, ballot: str, ranking: ConfirmedRanking) -> None:
 
 
 def _send(seat: Seat, answer: Answer) -> None:
-    """Save the answer; it is on the disk when this returns. Error messages are for participants."""
+    """Save the answer; it is on disk when this returns. Messages of errors are written for participants."""
     try:
         confirm(seat.person, answer)
     except StudyNotOpen:
-        leave_message(LOST)  # the board, which would say it, is not drawn any more
+        leave_message(LOST)  # the board, which would show the error, is no longer drawn
         raise
     except ExegesisError as error:
         raise ExegesisError(failure_message(error, seat.pseudonym, then="")) from error
@@ -384,7 +385,7 @@ def _send(seat: Seat, answer: Answer) -> None:
 
 
 def _take_back(seat: Seat, token: str) -> None:
-    """Undo the last answer, of this session or of an earlier one."""
+    """Undo the participant's last answer, also of an earlier session."""
     try:
         ballot = undo(seat.person, token)
     except ExegesisError as error:

@@ -1,7 +1,7 @@
-"""The participant of one browser tab, in plain values of the session; everything else is read from the study.
+"""The participant of a browser tab, as plain values of the session. Everything else is read from the study.
 
-The tab itself stores the participant's code until it is closed, so that a reload continues, and the viewing time. No
-address contains the code.
+The tab itself stores the viewing time, and the participant's code until it is closed, so that a participant can
+continue after a reload. No address contains the code.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ AGAIN = "Nothing was saved. Try again."
 
 @dataclass(frozen=True)
 class Seat:
-    """A participant of the study with that link. `code`: known here until the tab has stored it.
+    """A participant of a study.
 
-    `step`: the next screen. `last`: the ballot last answered in this session; empty before the first one.
+    `study`: token of the study's link. `code`: the participant's code, to be stored by the tab; empty after a saved
+    answer. `step`: the next screen. `last`: token of the ballot last answered in this session; empty before the first.
     """
 
     study: str
@@ -52,7 +53,7 @@ class Seat:
 
 
 def current_seat(study: str) -> Seat | None:
-    """The participant of this study in this session; None before they join or resume."""
+    """Return the participant of this study in this session, or None before they join or resume."""
     fields = st.session_state.get(SEAT_KEY)
     return Seat(**fields) if fields and fields["study"] == study else None
 
@@ -63,20 +64,20 @@ def take_seat(study: str, person: Participant, code: str, step: Step) -> None:
 
 
 def change_seat(study: str, **changes: str) -> None:
-    """Change the step, code or last ballot of the same participant."""
+    """Change the step, code or last ballot of the current participant."""
     st.session_state[SEAT_KEY] = {**st.session_state[SEAT_KEY], **changes, "study": study}
 
 
 def leave_seat() -> None:
-    """Release the session; the tab deletes the code."""
+    """Sign the participant out of this session, and let the tab delete the code."""
     st.session_state.pop(SEAT_KEY, None)
     st.session_state[FORGET_KEY] = True
 
 
 def viewed_since(ballot: str, age: int | float = 0.0) -> float:
-    """The time at which this participant began to view the ballot, by the monotonic clock, in seconds.
+    """Return the time at which this participant began to view the ballot, by the monotonic clock, in seconds.
 
-    `age`: seconds since the ballot was issued, when this session first shows it.
+    `age`: seconds since the ballot was issued; used when this session first shows it.
     """
     view = st.session_state.get(VIEW_KEY)
     if not view or view["ballot"] != ballot:
@@ -86,7 +87,7 @@ def viewed_since(ballot: str, age: int | float = 0.0) -> float:
 
 
 def record_view(ballot: str, seconds: int | float) -> None:
-    """Record that the tab has shown the ballot for so many seconds, at most since it was issued."""
+    """Record for how many seconds the tab has shown the ballot, at most the time since it was issued."""
     view = st.session_state.get(VIEW_KEY)
     if view and view["ballot"] == ballot:
         now = time.monotonic()
@@ -104,15 +105,15 @@ def leave_message(text: str) -> None:
 
 
 def take_message() -> str:
-    """The message for this run, once; empty if there is none."""
+    """Return the message for this run and remove it; empty if there is none."""
     return str(st.session_state.pop(MESSAGE_KEY, ""))
 
 
 def failure_message(error: ExegesisError, participant: str, then: str = AGAIN) -> str:
-    """The message of an error for participants: one they can act on. Everything else goes to the organizer's log.
+    """Return the message of an error for participants: its own if they can act on it, else a general one.
 
-    The error's own message, unless it may reveal the address of the database. `participant`: the name in the log, a
-    pseudonym at most. `then`: the sentence that follows if the server failed.
+    Other errors are logged for the organizer, because their messages may reveal the address of the database.
+    `participant`: name in the log, at most a pseudonym. `then`: the sentence that follows the general message.
     """
     if isinstance(error, StudyNotOpen | UnknownIdentifier | TooManyAttempts | UsageError) and not isinstance(
         error, InvalidAddress
@@ -125,7 +126,7 @@ def failure_message(error: ExegesisError, participant: str, then: str = AGAIN) -
 def sync_tab(study: str, seat: Seat | None, screen: str, on_code: Callable[[str, Step], None]) -> None:
     """Exchange the code and the viewing time with the tab; draws nothing.
 
-    A `screen` that differs from the last one is scrolled to its top. `on_code` receives the stored code of the tab and
+    A `screen` that differs from the last one is scrolled to its top. `on_code` is called with the tab's stored code and
     the next step, once per session, if the session has no participant yet.
     """
     fields = {"code": seat.code, "step": seat.step} if seat else {"code": "", "step": ""}
@@ -145,7 +146,7 @@ def _wish(seat: Seat | None) -> str:
 
 
 def _receive_code(on_code: Callable[[str, Step], None]) -> None:
-    """Receive the code that the browser sent, once; it is not verified yet."""
+    """Receive the code that the browser sent, once. The code is not verified here."""
     sent = _sent("kept")
     code, steps = sent.get("code"), {str(name): name for name in STEPS}
     if isinstance(code, str) and len(code) <= LONGEST_CODE and not st.session_state.get(QUERIED_KEY):
@@ -154,7 +155,7 @@ def _receive_code(on_code: Callable[[str, Step], None]) -> None:
 
 
 def _receive_view() -> None:
-    """Receive the viewing time of a screen; it is limited by the server's own time."""
+    """Receive the viewing time of a screen; `record_view` limits it by the server's clock."""
     sent = _sent("seen")
     screen, seconds = sent.get("screen"), sent.get("seconds")
     if not isinstance(screen, str) or not isinstance(seconds, int | float) or isinstance(seconds, bool):

@@ -1,1 +1,1 @@
-"""The query bar: a question in plain English, what was understood, its command and the page that answers it."""
+"""The query bar: a question in plain English, its interpretation, the command, and the page that answers it."""

@@ -1,4 +1,4 @@
-"""The query bar beside the title of each page. Closed it is a button; opened it runs apart from the page."""
+"""The query bar next to the title of each page: a button that opens a popover, which reruns without the page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from components.ask import links
     from engine import query
     from engine.query import QueryContext
-else:  # the states of all pages, and the names of all models: only an open bar needs them
+else:  # only an open bar needs the states of all pages and the names of all models
     links, query = LazyModule("components.ask.links"), LazyModule("engine.query")
 
 KEY, OPEN, QUESTION = "ask_bar", "ask_open", "ask_question"
@@ -28,7 +28,7 @@ HELP = "Ask in plain English. Nothing leaves this machine, and no language model
 
 
 def ask_bar(entry: PageEntry) -> None:
-    """Draw the bar of the page; nothing on a page that stands alone."""
+    """Draw the bar of a page, unless the page stands alone."""
     if not entry.alone:
         use_sheet("ask")
         with st.container(key="ask_place"), st.container(key=KEY):
@@ -73,7 +73,7 @@ def _draw_question(here: PageEntry) -> None:
 
 
 def _open(entry: PageEntry, link: Query, here: PageEntry) -> None:
-    """Open the link. A switch to the page that is shown already would leave the address without it."""
+    """Open the link. The current page is rerun instead: a switch to it would not write the link to the address."""
     if entry is here:
         st.query_params.from_dict(link)
         st.rerun()
@@ -81,7 +81,7 @@ def _open(entry: PageEntry, link: Query, here: PageEntry) -> None:
 
 
 def _draw_nearest(reason: str, nearest: tuple[str, ...]) -> None:
-    """Draw why the question was not understood, and buttons that ask the nearest ones."""
+    """Draw the reason why a question was not understood, and buttons for the nearest questions."""
     st.html(error_html(f"Not understood. {reason}"))
     with st.container(gap=None):
         st.caption("Nearest questions")
@@ -95,14 +95,14 @@ def _take(sentence: str) -> None:
 
 
 def context() -> QueryContext:
-    """The model, the data set and the example that the session looked at last."""
+    """Return the context of a question: the model, data set and example that the session showed last."""
     selections = (text_choice.SELECTION, picture_choice.SELECTION)
     link = next((one.carried() for one in selections if one.link == last_selection()), {})
     return context_of(last_values(link))
 
 
 def context_of(last: Mapping[str, str]) -> QueryContext:
-    """The context of a link with a selection."""
+    """Return the context of a selection. `last`: the last value of each field of its link."""
     start = query.QueryContext()
     index = last.get("index", "0" if last.get("data") else "")
     return query.QueryContext(

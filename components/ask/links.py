@@ -1,4 +1,4 @@
-"""The page that answers a question: a link, written by the state of that page."""
+"""The page that answers a question, and its link, written from the state of that page."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ EXPERIMENT_PAGES = {
 
 
 def page_of(query: ParsedQuery) -> tuple[PageEntry, Query]:
-    """The page that answers a completed query, and its link.
+    """Return the page that answers a completed query, and its link.
 
-    Errors: those of the example; a word that is not in it; a single text where two are compared.
+    Errors: those of reading the example; a word that the example lacks; a single text if two are compared.
     """
     if query.operation in EXPERIMENT_PAGES:
         view = {"example": str(query.example)} if query.example is not None else {}
@@ -77,7 +77,7 @@ def page_of(query: ParsedQuery) -> tuple[PageEntry, Query]:
 
 
 def _explanation(query: ParsedQuery) -> tuple[PageEntry, Query]:
-    """The page that explains one input, with what the operation adds: an edit, an open section or a list."""
+    """Return the page that explains one input, and its link with the operation's edit, open section or list."""
     shared: dict[str, Any] = {"focus": _focus(query), "target": query.target}
     if query.operation == "mistakes":
         listing = Listing(show="wrong", label=query.target or DEFAULT_LISTING.label)
@@ -103,14 +103,14 @@ OPENED = {
     "flip": "counterfactuals",
     "continuation": "generation",
 }
-"""The section of the Text page that answers an operation."""
+"""Section of the Text page that answers an operation."""
 
 
 def _focus(query: ParsedQuery) -> Focus:
-    """The input as the pages hold it."""
+    """Return the input as the state of a page stores it."""
     if kind_of(query) == "image":
         return PictureFocus(query.models[0], str(query.dataset), index=int(query.example or 0))
-    compared = query.operation == "similarity"  # by an encoder of its own
+    compared = query.operation == "similarity"  # uses its own encoder
     model = _pair_model(str(query.dataset)) if compared or not query.models else query.models[0]
     if query.operation == "mistakes":
         query = replace(query, example=0)
@@ -130,7 +130,10 @@ def _pair_model(dataset: str) -> str:
 
 
 def _comparison(query: ParsedQuery) -> CompareState:
-    """The columns side by side; of a disagreement by how far each part moves in rank, or the search for examples."""
+    """Return the comparison of the columns.
+
+    For a disagreement, it shows how far each part moves in rank, and opens the search if the query has no input.
+    """
     kind, many = kind_of(query), query.example is None and query.text is None
     columns = tuple(read_pair(pair, kind) for pair in pairs_of(query))
     state = CompareState(kind=kind, focus=_focus(query), columns=columns, target=query.target)
@@ -145,7 +148,7 @@ def _comparison(query: ParsedQuery) -> CompareState:
 
 
 def _layers(query: ParsedQuery) -> LayersState:
-    """The lens of the input. Which tokens are corrupted for the patching map is for the reader to choose."""
+    """Return the logit lens of the input. The user chooses the tokens to corrupt for the patching map."""
     example = example_of(query)
     target = example.target if isinstance(example, Prompt) else query.target
     contrast = example.contrast if isinstance(example, Prompt) else None
@@ -156,7 +159,7 @@ def _layers(query: ParsedQuery) -> LayersState:
 
 
 def _attention(query: ParsedQuery) -> AttentionState:
-    """The board with the head locked, or with the heads of a layer alone."""
+    """Return the board with the query's head locked, or limited to its layer or its head number."""
     kind = kind_of(query)
     board = default_options(kind)
     if query.layer is not None and query.head is not None:

@@ -1,4 +1,4 @@
-"""The answers of the Ask the model page in sentences, computed from what its charts show."""
+"""The answers of the Ask the model page in sentences, computed from the data of its charts."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ BY_DEFINITION = {
 
 
 def share_words(share: float | None) -> str:
-    """A share in whole percent."""
+    """Format a share in whole percent, None as a dash."""
     return "–" if share is None else f"{100 * share:.0f}%"
 
 
 def interval_words(interval: Interval | None) -> str:
-    """A 95% interval in whole percent."""
+    """Format an interval of shares in whole percent."""
     return "no interval" if interval is None else f"{share_words(interval[0])} to {share_words(interval[1])}"
 
 
 def answer_text(answer: BehaviorAnswer, found: ModelBehavior, plan: BehaviorPlan, titles: Mapping[str, str]) -> str:
-    """The accuracy of direct queries, of the best attribution, and of guessing. Not escaped."""
+    """Return sentences on the accuracy of direct queries, of the best attribution, and of guessing. Not escaped."""
     if not answer.cases:
         part, input = PARTS[plan.kind], INPUTS[plan.kind]
         more = MORE_REMOVED.format(plural(part))
@@ -53,7 +53,10 @@ def answer_text(answer: BehaviorAnswer, found: ModelBehavior, plan: BehaviorPlan
 
 
 def _query_text(answer: BehaviorAnswer, plan: BehaviorPlan) -> str:
-    """The largest budget whose answers can be wrong, beside the smallest one; and what is right by definition."""
+    """Return sentences on the accuracy of direct queries.
+
+    They name the largest and the smallest budget whose answers can be wrong, and those that are right by definition.
+    """
     certain = [one for one in answer.queries if plan.answers_by_definition(one.budget)]
     uncertain = _uncertain(answer, plan)
     first, last = uncertain[0], uncertain[-1]
@@ -72,12 +75,12 @@ def _query_text(answer: BehaviorAnswer, plan: BehaviorPlan) -> str:
 
 
 def _uncertain(answer: BehaviorAnswer, plan: BehaviorPlan) -> list[WayAccuracy]:
-    """The direct queries whose answers can be wrong; all if none can."""
+    """Return the direct queries whose answers can be wrong, or all if none can."""
     return [one for one in answer.queries if not plan.answers_by_definition(one.budget)] or [*answer.queries]
 
 
 def _cost_words(way: WayAccuracy, plan: BehaviorPlan) -> str:
-    """The budget of a direct query, and its evaluations for a text."""
+    """Return the budget of a direct query and its evaluations per input in words."""
     return f"{budget_words(way.budget, plan)} (about {round(way.evaluations):,} per {INPUTS[plan.kind]})"
 
 
@@ -97,7 +100,11 @@ def _recourse_text(answer: BehaviorAnswer, plan: BehaviorPlan) -> str:
 
 
 def _method_text(answer: BehaviorAnswer, plan: BehaviorPlan, titles: Mapping[str, str]) -> str:
-    """The attribution that is the best on one half, by its accuracy on the other half; or the only one, on all."""
+    """Return a sentence on the accuracy of the best attribution.
+
+    It is selected on one half of the inputs and measured on the other half; without two halves, or if there is only one
+    attribution, on all inputs.
+    """
     verb, input = "changes it in" if plan.task == RECOURSE else "is right for", INPUTS[plan.kind]
     best, noun, where = answer.methods[0], "The attribution", ""
     if len(answer.methods) > 1:
@@ -112,7 +119,7 @@ def _method_text(answer: BehaviorAnswer, plan: BehaviorPlan, titles: Mapping[str
 
 
 def always(answer: BehaviorAnswer) -> str:
-    """The more frequent right answer."""
+    """Return the more frequent right answer, "yes" or "no"."""
     return "yes" if (answer.yes_share or 0) >= 0.5 else "no"
 
 
@@ -126,7 +133,7 @@ def _chance_text(answer: BehaviorAnswer, plan: BehaviorPlan) -> str:
 
 
 def feature_text(found: ModelBehavior, plan: BehaviorPlan) -> str:
-    """In how many texts or pictures the feature changes the class, and in how many the control does. Not escaped."""
+    """Return a sentence on how many inputs change their class with the feature and with the control. Not escaped."""
     own = np.array([found.cases_of(place)[0] for place in range(len(found.examples))], dtype=int)
     control = np.setdiff1d(np.arange(len(found.truth)), own)
     parts = []
@@ -141,13 +148,13 @@ def feature_text(found: ModelBehavior, plan: BehaviorPlan) -> str:
 
 
 def answer_html(answer: BehaviorAnswer, found: ModelBehavior, plan: BehaviorPlan, titles: Mapping[str, str]) -> str:
-    """The answer as HTML, with the model in bold."""
+    """Return the answer as HTML, with the model in bold."""
     text = escape(answer_text(answer, found, plan, titles))
     return f'<div class="xg"><p class="xg-answer"><b>{escape(found.model)}:</b> {text}</p></div>'
 
 
 def constructed_text(found: Impossibility) -> str:
-    """The answer about the constructed models."""
+    """Return sentences on the accuracy of attributions and direct queries on the constructed models."""
     first, *_, last = found.queries
     methods = share_words(found.methods[0].accuracy)
     return (

@@ -1,4 +1,4 @@
-"""Charts of the Ask the model page: accuracy by evaluations, and a pair of constructed models near the point."""
+"""Charts of the Ask the model page: accuracy by evaluations, and a pair of constructed models."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from engine.behavior.result import BehaviorAnswer, WayAccuracy
 COST = ["Evaluations per text or picture (log scale)"]
 RIGHT = ChartAxis(["Right answers"], alt.Scale(domain=[0, 1]), alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1]))
 ROOM = 3.0
-"""The axis goes on by this factor, so that the names of levels hide no point."""
+"""Factor by which the axis extends beyond the largest cost, so that the labels of levels hide no point."""
 UNDER = "datum.name == 'Shapley values' ? 17 : -15"
-"""The name of one attribution below its point, of the other above it: both lie on one line."""
+"""Offset of a point's label: below for Shapley values, else above, because both attributions have equal accuracy."""
 LEVEL_DY, LEVEL_SIDE = "datum.below ? 4 : -4", "datum.below ? 'top' : 'bottom'"
-"""The name of the lower of two levels is below its line, so that the other line does not cross it."""
+"""Offset and baseline of a level's label. The lower of two has it below its line, away from the other line."""
 NEAR_AXIS = 0.1
-"""A level up to this has no room below."""
+"""Levels up to this accuracy have no room for a label below."""
 APART = 1.07
-"""Factor between points of equal cost, so that they do not hide each other."""
+"""Factor between the positions of points of equal cost, so that they do not hide each other."""
 ASK = "Ask the model"
 SIDE_HEIGHT = 260
 TITLES = {"integrated_gradients": "Integrated gradients", "exact_shapley": "Shapley values"}
-"""Of the attributions of the constructed models."""
+"""Titles of the attributions of the constructed models."""
 TIPS = {"name": "Way", "shown": "Right answers", "interval": "95% interval", "cost": "Evaluations per example"}
 
 
 def accuracy_table(answer: BehaviorAnswer, plan: BehaviorPlan, titles: Mapping[str, str]) -> pd.DataFrame:
-    """A row for each way: what the chart draws, and its file holds."""
+    """Return a row for each way of answering: the data of the chart and of its file."""
     return pd.DataFrame([_row(one, way_title(one, plan, titles)) for one in (*answer.queries, *answer.methods)])
 
 
@@ -75,7 +75,7 @@ def accuracy_chart(answer: BehaviorAnswer, plan: BehaviorPlan, frame: ChartFrame
 
 
 def _points(answer: BehaviorAnswer, plan: BehaviorPlan, titles: Mapping[str, str]) -> list[dict[str, object]]:
-    """A row for each way; methods of equal cost are moved apart."""
+    """Return the rows of the chart, one for each way of answering; methods of equal cost are moved apart."""
     rows, taken = list[dict[str, object]](), dict[float, int]()
     for one in answer.ways:
         cost = max(one.evaluations, 1.0)
@@ -94,7 +94,7 @@ def _points(answer: BehaviorAnswer, plan: BehaviorPlan, titles: Mapping[str, str
 
 
 def _levels(answer: BehaviorAnswer, theme: Theme) -> list[alt.Chart]:
-    """Lines with names: guessing, and always the same answer."""
+    """Return labeled horizontal lines: the accuracy of guessing and of always giving the same answer."""
     levels = [("guessing", answer.chance)]
     if answer.majority is not None and answer.majority != answer.chance:
         levels.append((f"always “{always(answer)}”", answer.majority))
@@ -115,14 +115,14 @@ def _levels(answer: BehaviorAnswer, theme: Theme) -> list[alt.Chart]:
 
 
 def _name(queries: pd.DataFrame, x: ChartAxis, y: ChartAxis, ink: str) -> alt.Chart:
-    """The name of the line of direct queries, above its last point."""
+    """Return the label of the line of direct queries, above its last point."""
     last = queries.tail(1).assign(text=ASK)
     words = alt.Chart(last).mark_text(dy=-14, color=ink, fontSize=13, fontWeight="bold")
     return words.encode(x=x.x("at"), y=y.y("right"), text="text:N")
 
 
 def constructed_table(found: Impossibility) -> pd.DataFrame:
-    """A row for each way on the constructed models."""
+    """Return a row for each way of answering on the constructed models."""
     return pd.DataFrame(
         [
             {
@@ -135,7 +135,7 @@ def constructed_table(found: Impossibility) -> pd.DataFrame:
 
 
 def constructed_chart(found: Impossibility, theme: Theme) -> alt.LayerChart:
-    """Accuracy on the constructed models by evaluations; the attributions lie on the line of guessing."""
+    """Accuracy on the constructed models by evaluations, with a line at 0.5, where both attributions lie."""
     table = constructed_table(found)
     table["shown"], table["name"] = [share_words(value) for value in table["Right"]], table["Way"]
     table["interval"] = [interval_words(one) for one in zip(table["Low"], table["High"], strict=True)]
@@ -167,7 +167,7 @@ STEPS = 81
 
 
 def twin_table(twins: TwinModels) -> pd.DataFrame:
-    """Both models of a pair along feature 1, the others at the point."""
+    """Return the outputs of both models of a pair along feature 1, with the other features fixed at the point."""
     across = np.linspace(0, float(twins.point[0]) + RADIUS, STEPS)
     across = np.sort(np.append(across, [twins.point[0] - RADIUS, twins.point[0]]))
     points = np.repeat(twins.point[None], len(across), axis=0)
@@ -182,7 +182,7 @@ def twin_table(twins: TwinModels) -> pd.DataFrame:
 
 
 def twin_chart(twins: TwinModels, theme: Theme) -> alt.LayerChart:
-    """Both models of a pair along feature 1; they meet at the baseline, 0, and at the point."""
+    """Outputs of both models of a pair along feature 1; they are equal at the baseline, 0, and at the point."""
     table, palette = twin_table(twins), PALETTES[theme]
     names, colors, dashes = [RISING, FALLING], list(CHART_COLORS[theme][:2]), [[1, 0], [7, 4]]
     legend = alt.Legend(orient="bottom", symbolType="stroke", symbolSize=420, symbolStrokeWidth=2.5)
@@ -208,17 +208,17 @@ def twin_chart(twins: TwinModels, theme: Theme) -> alt.LayerChart:
 
 
 def _at_baseline(twins: TwinModels) -> np.ndarray:
-    """The point with feature 1 at the baseline."""
+    """Return the point with feature 1 set to the baseline."""
     return np.concatenate([twins.baseline[:1], twins.point[1:]])
 
 
 def example_twins() -> TwinModels:
-    """The pair that the page draws."""
+    """Return the pair of constructed models that the page draws."""
     return build_twins(np.random.default_rng(0), FEATURES)
 
 
 def attribution_table(twins: TwinModels) -> pd.DataFrame:
-    """The attributions of both models of a pair, a row for each feature."""
+    """Return the attributions of both models of a pair, one row per feature."""
     columns: dict[str, object] = {"Feature": [str(number) for number in range(1, len(twins.point) + 1)]}
     for name, attribute in CONSTRUCTED_METHODS.items():
         for model, behavior in ((twins.rising, "rises"), (twins.falling, "falls")):

@@ -29,7 +29,7 @@ CONTROLS = {"text": "as many other words of the text", "image": "a region of the
 HIDDEN = {"text": "Muted rows do not count", "image": "Patches that do not count have no row"}
 LONGEST = 70
 SIDE = 96
-"""Pixels of a picture."""
+"""Width of a picture in pixels."""
 EMPTY = "No example has a question here. The reasons are listed below."
 LEGENDS = {
     LOCAL: "Truth and direct answers: the mean fall of the probability in percentage points, with a 95% interval. "
@@ -43,7 +43,7 @@ RECOURSE_LEGEND = "✓ the class changes, ✗ it does not. A method removes its 
 
 
 def example_area(state: ExperimentState, results: CachedResults, titles: Mapping[str, str]) -> None:
-    """Draw the choice of the model and the example, and its questions."""
+    """Draw the choice of the model and the example, and the questions about it."""
     st.subheader("One example", anchor=False)
     models: Mapping[str, ModelBehavior] = {one.model: one for one in results.found}
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
@@ -64,13 +64,13 @@ def example_area(state: ExperimentState, results: CachedResults, titles: Mapping
 
 
 def _in_order(found: ModelBehavior) -> list[int]:
-    """The indices of the examples, those with a question that counts first."""
+    """Return the indices of the examples; those with a question that counts come first."""
     counts = {index: bool(found.counted[found.cases_of(place)].any()) for place, index in enumerate(found.examples)}
     return sorted(found.examples, key=lambda index: not counts[index])
 
 
 def _text(results: CachedResults, index: int) -> str:
-    """The text, or the label of a picture."""
+    """Return the text of an example, or the label of a picture; empty if it cannot be read."""
     try:
         one = results.sample.source.read(index)
     except ExegesisError:
@@ -85,7 +85,7 @@ def _text_html(text: str) -> str:
 
 
 def _picture_html(results: CachedResults, index: int) -> str:
-    """The picture as the model sees it; nothing if it cannot be read any more."""
+    """HTML of the picture as the model sees it; empty if it can no longer be read."""
     try:
         own = results.sample.source.read(index).input
     except ExegesisError:
@@ -103,7 +103,7 @@ def _title(results: CachedResults, index: int) -> str:
 def example_html(
     found: ModelBehavior, plan: BehaviorPlan, position: int, shown: str, titles: Mapping[str, str]
 ) -> str:  # fmt: skip
-    """The text or picture, its prediction, and a table of its questions. All but `shown`, which is HTML, is escaped."""
+    """HTML of an example, its prediction and its questions. `shown`: HTML of the input; everything else is escaped."""
     value = float(found.probabilities[position])
     said = f"Predicted {found.targets[position]}, {percent(value) if 0 <= value <= 1 else plain(value)}."
     legend = LEGENDS.get(plan.task, RECOURSE_LEGEND).format(
@@ -115,7 +115,7 @@ def example_html(
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table that scrolls by itself where it is too wide; a sentence without rows. The cells are HTML."""
+    """HTML table that scrolls if it is too wide, or a sentence if it has no rows. The cells are HTML."""
     if not rows:
         return "<p>No question about this picture counts.</p>"
     head = "".join(f'<th scope="col">{escape(one)}</th>' for one in heads)
@@ -129,7 +129,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _mark(right: bool, text: str) -> str:
-    """An answer with its mark, which is not told by color alone."""
+    """HTML of an answer with its mark, which does not rely on color alone."""
     sign, name = RIGHT if right else WRONG
     side = "xg-is-right" if right else "xg-is-wrong"
     mark = f'<i aria-hidden="true">{sign}</i><span class="xg-hidden">{name}: </span>'
@@ -139,7 +139,7 @@ def _mark(right: bool, text: str) -> str:
 def _case_rows(
     found: ModelBehavior, plan: BehaviorPlan, position: int, titles: Mapping[str, str]
 ) -> tuple[list[str], list[list[str]]]:
-    """A row for each question: the truth, the direct answer with the largest budget, the methods."""
+    """Return heads and rows, one per question: truth, direct answer with the largest budget, answer of each method."""
     last = len(found.ways) - 1
     ways = [last, *(at for at, way in enumerate(found.ways) if not way.startswith(QUERY))]
     asked = f"Ask: {budget_words(plan.budgets[-1], plan)}"
@@ -173,20 +173,23 @@ def _truth(found: ModelBehavior, plan: BehaviorPlan, case: int) -> str:
 
 
 def _draws(found: ModelBehavior, plan: BehaviorPlan, case: int) -> str:
-    """In how many replacements of the largest budget the probability falls, with the interval of that share."""
+    """HTML of how many replacements of the largest budget lower the probability, with the interval of that share."""
     hits, draws = int(found.falls[case]), plan.budgets[-1]
     share = interval_words(share_interval(hits, draws))
     return f'<br><span class="xg-small">falls in {hits} of {draws} ({share})</span>'
 
 
 def fall_text(value: float) -> str:
-    """A fall in percentage points, without a sign: the word before it tells the direction. A small one is not 0.00."""
+    """Format a fall in percentage points, without its sign: the word before it gives the direction.
+
+    A small fall gets more digits instead of 0.00.
+    """
     number = 100 * abs(value)
     return f"{number:.2f}" if number >= 0.005 or not number else plain(number)
 
 
 def _answer(found: ModelBehavior, plan: BehaviorPlan, case: int, at: int) -> str:
-    """The answer of a way in words. Not escaped."""
+    """Return the answer of a way in words. `at`: index of the way. Not escaped."""
     value, is_query = float(found.values[case, at]), found.ways[at].startswith(QUERY)
     if np.isnan(value):
         return "failed"
@@ -209,7 +212,7 @@ def _answer(found: ModelBehavior, plan: BehaviorPlan, case: int, at: int) -> str
 def _recourse_rows(
     found: ModelBehavior, plan: BehaviorPlan, position: int, titles: Mapping[str, str]
 ) -> tuple[list[str], list[list[str]]]:
-    """A row for each way: what it removes, and whether the class changes."""
+    """Return heads and rows, one per way: what it removes, how many, and its evaluations."""
     [case] = found.cases_of(position).tolist()
     number = float(found.truth[case])
     smallest = found.words[case] if number else f"none of at most {count(plan.size, PARTS[plan.kind])}"

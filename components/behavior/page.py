@@ -77,7 +77,7 @@ ALT = "Right answers by evaluations on {}; the numbers are in the table below"
 
 
 def about(plan: BehaviorPlan, question: str) -> str:
-    """The questions of the task in a sentence."""
+    """Return a sentence that says what the questions of the task are."""
     changed, part, input = CHANGES[plan.kind, plan.edit], PARTS[plan.kind], INPUTS[plan.kind]
     if plan.task == FEATURE:
         return FEATURE_ABOUT[plan.kind]
@@ -91,7 +91,7 @@ def about(plan: BehaviorPlan, question: str) -> str:
 
 @dataclass(frozen=True)
 class AccuracyPanel(CaptionedChart):
-    """The chart of one model."""
+    """The accuracy chart of one model, with its numbers and files."""
 
     kind: str
     plan: BehaviorPlan
@@ -126,7 +126,7 @@ class AccuracyPanel(CaptionedChart):
 
 
 def _readable(table: pd.DataFrame) -> pd.DataFrame:
-    """The numbers of a chart, rounded for reading."""
+    """Return the table of a chart with rounded numbers."""
     shares = {name: table[name].astype(float).round(3) for name in ("Right", "Low", "High")}
     return table.assign(**shares, Evaluations=table["Evaluations"].round(1))
 
@@ -180,9 +180,9 @@ def constructed_area(kind: str) -> None:
 
 
 def left_out(models: tuple[ModelBehavior, ...], titles: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Reasons of examples without a question, and of those on which a method failed, with their number on each model.
+    """Return why examples are left out: reason, number of examples and model, and what is left out.
 
-    A method is left out for itself alone.
+    An example without a question is left out for all ways; one on which a method failed, for that method only.
     """
     return [
         (why, f"{count(number, 'example')} on {found.model}", who)
@@ -193,7 +193,7 @@ def left_out(models: tuple[ModelBehavior, ...], titles: Mapping[str, str]) -> li
 
 
 def failures_text(found: ModelBehavior, plan: BehaviorPlan, titles: Mapping[str, str]) -> str:
-    """On how many examples each method failed, in a sentence; nothing if none did."""
+    """Return a sentence on how many examples each method failed on; empty if none did."""
     each = [f"{titles[id]} failed on {count(len(own), INPUTS[plan.kind])}" for id, own in found.failures.items()]
     if not each:
         return ""

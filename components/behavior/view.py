@@ -1,4 +1,4 @@
-"""The view options of the Ask the model page, the control of its task, and its words for plans and ways."""
+"""View options of the Ask the model page, the task control, and descriptions of plans and ways of answering."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ TASK_HELP = (
 
 @dataclass(frozen=True)
 class BehaviorView:
-    """The view options. `question`: of local behavior. `of`: the model of the example panel, empty for the first.
-    `example`: by its index in the data set, empty for the first.
+    """The view options of the page.
+
+    `question`: the question about local behavior. `of`: the model of the example panel, empty for the first. `example`:
+    the index of its example in the data set, empty for the first.
     """
 
     question: str = option(SIGN, choices=(SIGN, ORDER))
@@ -53,7 +55,7 @@ def task_control(kind: str) -> None:
 
 
 def _open_included(kind: str) -> None:
-    """Turn to the models and the data set that the new task's included result has, if others were not chosen."""
+    """Select the models, data set and size of the new task's included result, unless the user chose others."""
     models, dataset = (st.session_state[SESSION.key(kind, name)] for name in ("models", "dataset"))
     included = [one for one in INCLUDED if one.kind == kind]
     if any((list(one.models), one.dataset) == (list(models), dataset) for one in included):
@@ -65,13 +67,13 @@ def _open_included(kind: str) -> None:
 
 
 def describe_plan(plan: BehaviorPlan) -> str:
-    """A plan in one line: models, data set and sizes."""
+    """Return a plan in one line: models, data set, sizes and task settings."""
     sizes = f"{count(plan.examples, 'example')}, {count(len(plan.methods), 'method')}"
     return f"{', '.join(plan.models)} on {plan.dataset}: {sizes}, {setting(plan)}"
 
 
 def setting(plan: BehaviorPlan) -> str:
-    """What is particular to the task, in a few words."""
+    """Return the settings that are specific to the task in a few words."""
     if plan.task == LOCAL:
         part = PARTS[plan.kind]
         if plan.edit == DELETE:
@@ -83,7 +85,7 @@ def setting(plan: BehaviorPlan) -> str:
 
 
 def cite(plan: BehaviorPlan) -> str:
-    """One sentence for citations: version, task, models, data set and seed."""
+    """Return a citation: version, task, models, data set, settings, seed and precision."""
     return (
         f"Exegesis {product_version()}. {TASK_TITLES[plan.task]} of {', '.join(plan.models)} on {plan.dataset}, "
         f"{setting(plan)}, seed {plan.seed}, {plan.dtype}."
@@ -91,12 +93,12 @@ def cite(plan: BehaviorPlan) -> str:
 
 
 def way_title(way: WayAccuracy, plan: BehaviorPlan, titles: Mapping[str, str]) -> str:
-    """The name of a way of answering."""
+    """Return the title of a way of answering. `titles`: method titles by id."""
     return f"Ask: {budget_words(way.budget, plan)}" if way.is_query else titles.get(way.way, way.way)
 
 
 def budget_words(budget: int, plan: BehaviorPlan) -> str:
-    """The budget of a direct query in words."""
+    """Return the budget of a direct query in words."""
     if plan.task == LOCAL:
         return f"{count(budget, 'evaluation')} per {PARTS[plan.kind]}"
     return count(budget, "change") if plan.task == FEATURE else f"beam of {budget}"

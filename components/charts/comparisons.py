@@ -19,9 +19,9 @@ from engine.metrics.faithfulness import RemovalCurve
 CHART_HEIGHT, CELL, MARGIN = 460, 46, 190
 LEGEND_COLUMNS = 4
 INTERVAL_HEIGHT, AXIS_HEIGHT, NAME_ABOVE = 52, 60, -15
-"""Pixels: of an interval with its name above it, of the axis below all, and from an interval to its name."""
+"""In pixels: height of an interval with its name, height of the axis, and offset from an interval to its name."""
 MOVED = {"deletion": "removed", "insertion": "kept"}
-"""What becomes of the units with the highest scores."""
+"""What happens to the units with the highest scores."""
 AREAS = {
     ("deletion",): {"deletion": "Area under the curve"},
     ("deletion", "insertion"): {"deletion": "Area, deletion", "insertion": "Area, insertion"},
@@ -37,10 +37,10 @@ def curves_chart(
     columns: int = LEGEND_COLUMNS,
     theme: Theme = "light",
 ) -> alt.LayerChart:
-    """A line a method over the share of units removed or kept; the random one dotted. Hovering tells the values.
+    """Chart with a line per method over the share of units removed or kept, dotted for random.
 
-    The curves are of one way. `score`: the head is a regression, so that values have no bounds; else they are
-    probabilities from 0 to 1. `columns`: of the legend.
+    Tooltips show the values. All curves are of one way. `score`: whether the head is a regression, whose values have no
+    bounds; otherwise they are probabilities from 0 to 1. `columns`: number of columns of the legend.
     """
     names, moved = [titles[curve.method] for curve in curves], MOVED[curves[0].way]
     methods, legend = [curve.method for curve in curves], line_legend(columns, 260)
@@ -59,14 +59,14 @@ def curves_chart(
 
 
 def _points(base: alt.Chart, moved: str, score: bool) -> alt.Chart:
-    """Only the points answer the mouse: a line would tell the values of its first point everywhere."""
+    """Return the points. Only they have tooltips, since a line would show the values of its first point everywhere."""
     titles = {"method": "method", moved: moved, "shown": "score" if score else "probability"}
     tips = [alt.Tooltip(f"{field}:N", title=title) for field, title in titles.items()]
     return base.mark_point(filled=True, opacity=1, size=55).encode(tooltip=tips)
 
 
 def curve_table(curves: Sequence[RemovalCurve], titles: Mapping[str, str], unit: str = "token") -> pd.DataFrame:
-    """A row a method and share: what the lines and their hovering need."""
+    """Return a row per method and share, for the lines and their tooltips."""
     return pd.DataFrame(
         [
             {
@@ -83,7 +83,7 @@ def curve_table(curves: Sequence[RemovalCurve], titles: Mapping[str, str], unit:
 
 
 def area_table(curves: Sequence[RemovalCurve], titles: Mapping[str, str]) -> pd.DataFrame:
-    """The areas under the curves of each method, the steepest fall first."""
+    """Return the areas under the curves of each method, the smallest deletion area first."""
     names = AREAS[tuple(dict.fromkeys(curve.way for curve in curves))]
     rows: dict[str, dict[str, str | float]] = {}
     for curve in curves:
@@ -95,10 +95,10 @@ def area_table(curves: Sequence[RemovalCurve], titles: Mapping[str, str]) -> pd.
 def interval_chart(
     table: pd.DataFrame, names: Sequence[str], columns: tuple[str, str], axis: alt.X, shaded: str | None, theme: Theme
 ) -> alt.LayerChart:
-    """A point and its interval, Low to High, for each row of the table, under the row's name in the column Method.
+    """Chart with a point and its interval, Low to High, for each row of the table, under the row's name (Method).
 
-    `columns`: those of the points and of the words at the right; hovering shows all columns after them.
-    `shaded`: whose interval runs through the whole chart. `names`: all that a row may have.
+    `columns`: columns of the points and of the text at the right; tooltips show the latter and all columns after it.
+    `shaded`: name whose interval is shaded across the whole chart. `names`: all names that a row may have.
     """
     point, right = columns
     colors = alt.Scale(domain=list(names), range=method_colors(names, theme))
@@ -123,13 +123,13 @@ def interval_chart(
 
 
 def _text_above(base: alt.Chart, field: str, x: int | str, align: Literal["left", "right"], ink: str) -> alt.Chart:
-    """Words above the interval, at one side of the chart: so they need no column of their own."""
+    """Return text above the intervals, at one side of the chart, so that it needs no column of its own."""
     words = base.mark_text(align=align, dy=NAME_ABOVE, fontSize=13)
     return words.encode(x=alt.value(x), text=f"{field}:N", color=alt.value(ink))
 
 
 def agreement_figure(found: Agreement, titles: Mapping[str, str], theme: Theme) -> go.Figure:
-    """The matrix with its values in the cells. Rho: blue agrees, orange reverses; overlap: teal says how much."""
+    """Return the matrix with values in the cells. Rho: blue agrees, orange reverses. Overlap: teal is the amount."""
     names = [titles[method] for method in found.methods]
     figure = go.Figure(_cells(found, names, theme))
     figure.update_yaxes(autorange="reversed", showgrid=False, automargin=True, ticks="")
@@ -160,7 +160,7 @@ def _cells(found: Agreement, names: Sequence[str], theme: Theme) -> go.Heatmap:
 
 
 def scale(theme: Theme, rho: bool) -> list[tuple[float, str]]:
-    """The colors of the maps as a scale from 0 to 1; for rho the ground stands in the middle."""
+    """Return the colors of the maps as a scale from 0 to 1; for rho, the background is in the middle."""
     up = [color(theme, "for" if rho else "amount", step) for step in range(STEPS + 1)]
     if not rho:
         return [(step / STEPS, tone) for step, tone in enumerate(up)]

@@ -1,6 +1,6 @@
-"""A chart as files that stand alone: SVG, HTML and PNG with title, notes and commands; Vega-Lite; its numbers as CSV.
+"""Standalone files of a chart: SVG, HTML and PNG with title, notes and commands; Vega-Lite; its numbers as CSV.
 
-Each is made when its button is pressed. Loads nothing that draws charts.
+A file is built when its button is pressed. Importing this module loads no chart library.
 """
 
 from __future__ import annotations
@@ -41,11 +41,12 @@ FONT = "system-ui, 'Noto Sans', 'DejaVu Sans', sans-serif"
 SMALL, LARGE = 12, 13
 """Sizes of labels and titles in pixels."""
 LEGEND_COLUMNS = "width < 460 ? 1 : width < 700 ? 2 : width < 900 ? 3 : 4"
-"""Of a legend, by the width of the plot: an expression of Vega."""
+"""Number of columns of a legend, by the width of the plot: a Vega expression."""
 FILE_COLUMNS = 3
-"""Of a legend in a file: where the width decides, it is not known at layout, and the last names are lost."""
+"""Number of columns of a legend in a file. With `LEGEND_COLUMNS`, the width is unknown at layout and the last names are
+lost."""
 BOX = "chart"
-"""The id of the element that holds the chart."""
+"""Id of the element that contains the chart."""
 PNG_HELP = "The SVG as a PNG image, rendered by your browser."
 SVG_HELP = (
     "The chart with its title, notes and command for papers, in the light theme. Its numbers are embedded as CSV."
@@ -57,7 +58,7 @@ CSV_HELP = "The numbers in the chart."
 
 @dataclass(frozen=True)
 class ChartCaption:
-    """Plain text around a chart in its file. `notes`: what was evaluated; `commands`: to repeat it."""
+    """Plain text around a chart in its file. `notes`: what was evaluated. `commands`: how to reproduce it."""
 
     title: str
     notes: Sequence[str]
@@ -66,7 +67,7 @@ class ChartCaption:
 
 @runtime_checkable
 class ChartFiles(Protocol):
-    """A chart that can be exported. `file`: the name of its files, without an ending."""
+    """A chart that can be exported. `file`: name of its files, without a suffix."""
 
     @property
     def file(self) -> str: ...
@@ -84,12 +85,12 @@ class ChartFiles(Protocol):
 
 
 class CaptionedChart(ABC):
-    """A chart that is exported with a caption: what it looks like and says makes its files."""
+    """A chart that is exported with a caption. Its files are built from its chart, caption and table."""
 
     @property
     @abstractmethod
     def file(self) -> str:
-        """The name of its files, without an ending."""
+        """The name of its files, without a suffix."""
 
     @property
     @abstractmethod
@@ -98,26 +99,26 @@ class CaptionedChart(ABC):
 
     @abstractmethod
     def key(self, kind: str) -> str:
-        """The key of a widget of this chart."""
+        """Return the key of a widget of this chart."""
 
     @abstractmethod
     def chart(self, theme: Theme | None = None) -> alt.LayerChart:
-        """The chart in a theme, by default that of the page."""
+        """Return the chart in a theme, by default that of the page."""
 
     @abstractmethod
     def caption(self) -> ChartCaption:
-        """The text around the chart in its files."""
+        """Return the text around the chart in its files."""
 
     def spec(self) -> str:
-        """The chart of the page as Vega-Lite."""
+        """Return the chart of the page as Vega-Lite."""
         return self.chart().to_json()
 
     def svg(self) -> str:
-        """The chart as SVG, always in the light theme."""
+        """Return the chart as SVG, always in the light theme."""
         return chart_svg(self.chart("light"), self.caption(), self.table, light_colors())
 
     def html(self) -> str:
-        """The chart as an HTML page, always in the light theme."""
+        """Return the chart as an HTML page, always in the light theme."""
         return chart_html(self.chart("light"), self.caption(), self.table, light_colors())
 
 
@@ -136,12 +137,12 @@ def chart_file_buttons(chart: ChartFiles) -> None:
 
 
 def light_colors() -> Sequence[str]:
-    """The colors of the methods in the light theme."""
+    """Return the colors of the methods in the light theme."""
     return st.get_option("theme.light.chartCategoricalColors") or ()
 
 
 def chart_svg(chart: alt.LayerChart, caption: ChartCaption, table: pd.DataFrame, colors: Sequence[str]) -> str:
-    """The chart between its title and its notes; the table's numbers are in it unseen, as CSV."""
+    """Return the chart as SVG, between its title and its notes; the table is embedded as CSV but not displayed."""
     drawn = vega_svg(_spec(chart, colors))
     sheet = SvgSheet()
     sheet.parts.append(f"<desc>{_numbers(table)}</desc>")
@@ -154,7 +155,7 @@ def chart_svg(chart: alt.LayerChart, caption: ChartCaption, table: pd.DataFrame,
 
 
 def chart_html(chart: alt.LayerChart, caption: ChartCaption, table: pd.DataFrame, colors: Sequence[str]) -> str:
-    """A page where the chart answers the mouse as on the dashboard; without scripts, it is the picture."""
+    """Return an HTML page with the interactive chart; without scripts, it shows the chart as a picture."""
     spec = _spec(chart, colors)
     notes = "".join(f"<p>{escape(note)}</p>" for note in caption.notes)
     commands = "".join(f"<pre>{escape(command)}</pre>" for command in caption.commands)
@@ -164,7 +165,7 @@ def chart_html(chart: alt.LayerChart, caption: ChartCaption, table: pd.DataFrame
 
 
 def _spec(chart: alt.LayerChart, colors: Sequence[str]) -> dict[str, Any]:
-    """The specification as the page draws it: the height includes the legend, and methods have the theme's colors."""
+    """Return the specification as on the page: the height includes the legend, and methods have the theme's colors."""
     by_width = json.dumps({"expr": LEGEND_COLUMNS})
     spec = json.loads(json.dumps(clean_spec(chart.to_dict())).replace(by_width, str(FILE_COLUMNS)))
     config = _merge(_config(colors), spec.get("config", {}))
@@ -186,7 +187,7 @@ def _config(colors: Sequence[str]) -> dict[str, Any]:
 
 
 def _merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Two configurations whose parts are mappings or values; `over` wins."""
+    """Merge two configurations whose parts are mappings or values; `over` wins."""
     both = {name: {**under[name], **over[name]} for name in under if isinstance(over.get(name), Mapping)}
     return {**under, **over, **both}
 
@@ -197,7 +198,10 @@ def _numbers(table: pd.DataFrame) -> str:
 
 
 def _script(spec: Mapping[str, Any]) -> str:
-    """Vega and the call that draws. No text of the chart can end the script; Vega interprets, so nothing is eval'd."""
+    """Return Vega and the call that draws the chart.
+
+    No text of the chart can end the script. Vega interprets expressions, so nothing is passed to eval.
+    """
     safe = json.dumps(spec).replace("<", r"\u003c")
     options = json.dumps({"actions": False, "ast": True, "renderer": "svg"})
     return f'{vega_library()}\nvegaEmbed("#{BOX}", {safe}, {options});'

@@ -1,4 +1,4 @@
-"""Common parts of charts: methods with their titles, colors, dashes and shapes, legends, axes, clicks."""
+"""Common parts of charts: titles, colors, dashes and shapes of methods, legends, axes, and clicks."""
 
 from __future__ import annotations
 
@@ -28,35 +28,36 @@ METHOD_STYLES = (
      "feature_ablation"),
     ("least_sensitive", "least_complex", "bee", "empirical"),
 )  # fmt: skip
-"""The color of each method, by its place in a row, and its dash and shape, by its row: the same on all pages."""
+"""Styles of methods, the same on all pages: the place in a row gives the color, and the row gives the dash and
+shape."""
 COLORS = len(METHOD_STYLES[0])
-"""Colors of methods. The last color of `CHART_COLORS` is that of random alone."""
+"""Number of method colors. The last color of `CHART_COLORS` is reserved for random."""
 SOLID, DASHED, DASH_DOT, DOTTED = [1, 0], [9, 3], [9, 3, 2, 3], [2, 3]
 DASHES = (SOLID, DASHED, DASH_DOT, [14, 4], [9, 2, 2, 2, 2, 2])
 SHAPES, CHANCE = ("circle", "square", "triangle-up", "diamond", "triangle-down"), "cross"
-"""Shapes of points, by the row of the method; that of random."""
+"""Shapes of points, by the row of the method; and the shape of random."""
 PICKED = "picked"
 FIELDS = ("model", "method", "metric", "percent", "slice")
-"""The name of the click, and what it says of its point."""
+"""Fields of the clicked point in the selection `PICKED`."""
 PLOT, LEGEND_ROW, FOOT = 320, 22, 80
-"""Height in pixels: of the plot on a telephone, of a row of the legend, of the axis with its title."""
+"""Heights in pixels: of the plot on a phone, of a row of the legend, and of the axis with its title."""
 FOOT_PADDING = 4
-"""Pixels below a chart; Streamlit's own are 20, and they look empty."""
+"""Padding below a chart in pixels. Streamlit's own padding of 20 looks empty."""
 LABEL = 210
-"""Pixels after which a name in a legend is cut."""
+"""Width in pixels at which a name in a legend is cut."""
 POINT, PICKED_POINT = 70, 280
-"""Areas in square pixels: of a point, of the one that was clicked."""
+"""Areas in square pixels: of a point, and of the clicked point."""
 NOTHING = "Nothing to draw: no example has a value."
 BLANK_HEIGHT = 80
 BEYOND = 1.3
-"""By which factor a logarithmic axis goes on beyond its points."""
+"""Factor by which a logarithmic axis extends beyond its points."""
 FINE = (1, 2, 5)
-"""Ticks of each power of ten, where few powers are in sight."""
+"""Ticks of each power of ten, if few powers are visible."""
 FEW = 2
 TICKS = 8
-"""About so many on a linear axis."""
+"""Approximate number of ticks of a linear axis."""
 PLAIN = "format(datum.value, ',')"
-"""Each tick as a number of its own: 0.001, 1,000."""
+"""Vega expression that labels each tick with the plain number: 0.001, 1,000."""
 
 Symbols = Literal["stroke", "points"]
 AxisRange = tuple[int | float, int | float]
@@ -64,10 +65,10 @@ AxisRange = tuple[int | float, int | float]
 
 @dataclass(frozen=True)
 class ChartFrame:
-    """`titles`: of the methods. `methods`: those drawn, None for all.
+    """Common settings of the charts of a page.
 
-    `slice`: the name of the slice of the examples. `value_range`: where the axis of the values ends, so that charts
-    side by side can be compared.
+    `titles`: of the methods. `methods`: the methods drawn, None for all. `slice`: name of the slice of the examples.
+    `value_range`: ends of the value axis, so that charts side by side can be compared.
     """
 
     titles: Mapping[str, str]
@@ -77,28 +78,28 @@ class ChartFrame:
     value_range: AxisRange | None = None
 
     def filter(self, models: Sequence[str] | None = None) -> ScoreFilter:
-        """The scores that a chart of these models needs."""
+        """Return the filter of scores for a chart of these models."""
         return ScoreFilter(models, self.methods)
 
     def title(self, method: str) -> str:
-        """The name of a method for people."""
+        """Return the display name of a method."""
         return self.titles.get(method, method)
 
     def drawn_methods(self, company: Sequence[str]) -> list[str]:
-        """The methods that may be drawn, of all that were evaluated."""
+        """Return the methods of `company` that may be drawn. `company`: all evaluated methods."""
         return [method for method in company if self.methods is None or method in self.methods]
 
     def methods_in(self, company: Sequence[str], table: pd.DataFrame) -> list[str]:
-        """The methods that have a row in the table of a chart: a legend names no others."""
+        """Return the methods that have a row in the table of a chart; the legend names only these."""
         there = set(table["method"])
         return [method for method in self.drawn_methods(company) if method in there]
 
     def height(self, methods: Sequence[str]) -> int:
-        """The height in pixels, with the legend below the plot in one column; with more columns the plot is higher."""
+        """Return the height in pixels for a one-column legend below the plot; with more columns the plot is higher."""
         return PLOT + FOOT + LEGEND_ROW * len(methods)
 
     def legend(self, methods: Sequence[str], symbols: Symbols = "stroke") -> alt.Legend:
-        """Below the chart, of these methods alone; `symbols`: "points" for the shapes of the chart."""
+        """Return the legend below the chart, for these methods only. `symbols`: "points" for the chart's shapes."""
         legend = line_legend(alt.ExprRef(LEGEND_COLUMNS), LABEL)
         legend.values, legend.symbolOpacity = [self.title(method) for method in methods], 1
         if symbols == "points":
@@ -106,28 +107,28 @@ class ChartFrame:
         return legend
 
     def scale(self, company: Sequence[str], range: Sequence[Any]) -> alt.Scale:
-        """A value of the `range` for each method of the company."""
-        # By its type: left alone, a scale of opacities takes the ends of the range and what lies between.
+        """Return a scale with a value of `range` for each method of `company`."""
+        # The type is explicit because a scale of opacities would interpolate between the ends of the range.
         return alt.Scale(type="ordinal", domain=[self.title(method) for method in company], range=list(range))
 
     def color(self, company: Sequence[str], legend: alt.Legend | None) -> alt.Color:
-        """The color of each method."""
+        """Return the encoding of the methods' colors."""
         scale = self.scale(company, method_colors(company, self.theme))
         return alt.Color("name:N", scale=scale, title=None, legend=legend)
 
     def dash(self, company: Sequence[str], legend: alt.Legend | None) -> alt.StrokeDash:
-        """The dash of each method, dots for random."""
+        """Return the encoding of the methods' dashes, dots for random."""
         scale = self.scale(company, dashes(company))
         return alt.StrokeDash("name:N", scale=scale, title=None, legend=legend)
 
     def shape(self, company: Sequence[str], legend: alt.Legend | None) -> alt.Shape:
-        """The shape of each method, a cross for random."""
+        """Return the encoding of the methods' shapes, a cross for random."""
         scale = self.scale(company, shapes(company))
         return alt.Shape("name:N", scale=scale, title=None, legend=legend)
 
 
 def method_of(name: str) -> str:
-    """The id of a method by its id or title, also of a variant with a number after it; `name` itself if unknown."""
+    """Return the id of a method given by id or title, even with a variant's number; `name` itself if unknown."""
     titles = {method.title: id for kind in EXPLAINERS for id, method in all_explainers(kind).items()}
     if name in titles.values():
         return name
@@ -137,10 +138,10 @@ def method_of(name: str) -> str:
 
 
 def style_place(method: str) -> int:
-    """The place of a method among all styles: that of the table, else one of the free ones by the name.
+    """Return the index of a method's style: that of the table, else a free one chosen by the method's name.
 
-    A method of a plugin or an imported set keeps its place whichever others there are, unless two want the same: then
-    the later one takes the next that is free, as long as there are free ones.
+    A method of a plugin or an imported set keeps its style whichever other methods exist, unless two want the same:
+    then the later one takes the next free style, as long as there is one.
     """
     table = [id for row in METHOD_STYLES for id in row]
     if method in table:
@@ -157,41 +158,41 @@ def style_place(method: str) -> int:
 
 
 def method_colors(names: Sequence[str], theme: Theme) -> list[str]:
-    """The color of each method, by its id or title, whichever others are drawn with it."""
+    """Return the color of each method, given by id or title. It does not depend on the other methods drawn."""
     colors, methods = CHART_COLORS[theme], map(method_of, names)
     return [colors[-1 if method == RANDOM else style_place(method) % COLORS] for method in methods]
 
 
 def style_rows(names: Sequence[str]) -> list[int | None]:
-    """The number of the dash and shape of each method, None for random."""
+    """Return the index of the dash and shape of each method, None for random."""
     methods = map(method_of, names)
     return [None if method == RANDOM else style_place(method) // COLORS % len(DASHES) for method in methods]
 
 
 def dashes(names: Sequence[str]) -> list[list[int]]:
-    """The dash of each method's line, dots for random."""
+    """Return the dash of each method's line, dots for random."""
     return [DOTTED if row is None else DASHES[row] for row in style_rows(names)]
 
 
 def dash_at(place: int) -> list[int]:
-    """The dash of a line by its place, where lines are of models and have the theme's colors in order."""
+    """Return the dash of a line by its place, for lines of models, which have the theme's colors in order."""
     return DASHES[place // len(CHART_COLORS["light"]) % len(DASHES)]
 
 
 def shapes(names: Sequence[str]) -> list[str]:
-    """The shape of each method's points, a cross for random."""
+    """Return the shape of each method's points, a cross for random."""
     return [CHANCE if row is None else SHAPES[row] for row in style_rows(names)]
 
 
 def line_legend(columns: int | alt.ExprRef, label: int) -> alt.Legend:
-    """The legend of a chart of lines, below it; `label`: pixels after which a name is cut."""
+    """Return the legend below a chart of lines. `label`: width in pixels at which a name is cut."""
     return alt.Legend(
         orient="bottom", columns=columns, labelLimit=label, symbolType="stroke", symbolSize=420, symbolStrokeWidth=2.5
     )
 
 
 def style_chart(chart: alt.LayerChart, height: int, theme: Theme) -> alt.LayerChart:
-    """The chart at this height, with text that can be read in the theme."""
+    """Return the chart with this height and with text that is legible in the theme."""
     text = PALETTES[theme].muted  # Streamlit's own gray is too faint to read on a light ground
     return (
         chart.properties(height=height, padding={"left": 0, "top": 0, "right": 0, "bottom": FOOT_PADDING})
@@ -201,47 +202,47 @@ def style_chart(chart: alt.LayerChart, height: int, theme: Theme) -> alt.LayerCh
 
 
 def blank_chart(frame: ChartFrame) -> alt.LayerChart:
-    """A sentence in the place of a chart without values; it can be clicked as other charts can, and answers nothing."""
+    """Return a chart with only a sentence, for missing values. It accepts clicks as other charts do, without effect."""
     text = alt.Chart(pd.DataFrame({"words": [NOTHING]})).mark_text(fontSize=14, color=PALETTES[frame.theme].muted)
     layer = text.encode(text="words:N").add_params(click_selection())
     return style_chart(alt.LayerChart(layer=[layer]), BLANK_HEIGHT, frame.theme)
 
 
 def click_selection() -> alt.Parameter:
-    """The click on a point, by its name `PICKED`; the point clicked grows by `point_size`."""
+    """Return the selection of a point by a click, named `PICKED`; `point_size` enlarges the clicked point."""
     return alt.selection_point(name=PICKED, fields=list(FIELDS), empty=False)
 
 
 def point_size(click: alt.Parameter) -> Any:
-    """The size of each point: a larger one for the point that was clicked."""
+    """Return the size of each point: larger for the clicked point."""
     return alt.when(click).then(alt.value(PICKED_POINT)).otherwise(alt.value(POINT))
 
 
 @dataclass(frozen=True)
 class ChartAxis:
-    """Title, ends and ticks of an axis, the same for all layers on it. `title`: a line each."""
+    """Title, ends and ticks of an axis, the same for all layers on it. `title`: one string per line."""
 
     title: Sequence[str]
     scale: alt.Scale
     ticks: alt.Axis = field(default_factory=alt.Axis)
 
     def x(self, column: str) -> alt.X:
-        """The column across."""
+        """Return the encoding of a column on the horizontal axis."""
         return alt.X(f"{column}:Q", title=list(self.title), scale=self.scale, axis=self.ticks)
 
     def y(self, column: str) -> alt.Y:
-        """The column upwards."""
+        """Return the encoding of a column on the vertical axis."""
         return alt.Y(f"{column}:Q", title=list(self.title), scale=self.scale, axis=self.ticks)
 
 
 def linear_axis(title: Sequence[str], ends: AxisRange | None) -> ChartAxis:
-    """A linear axis between two ends."""
+    """Return a linear axis between two ends, or with automatic ends for None."""
     scale = alt.Scale(zero=False) if ends is None else alt.Scale(domain=list(ends), nice=False)
     return ChartAxis(title, scale, alt.Axis(tickCount=TICKS))
 
 
 def log_axis(title: Sequence[str], values: Sequence[int | float]) -> ChartAxis:
-    """Powers of ten at equal distances, around these values. 0 has no logarithm: it is at the left end."""
+    """Return a logarithmic axis around these values. 0 has no logarithm and is drawn at the left end."""
     above = [value for value in values if value > 0] or [1.0]
     low, high, zero = min(above) / BEYOND, max(above) * BEYOND, min(values) <= 0
     ticks = alt.Axis(labelExpr=PLAIN, labelOverlap="greedy", values=_log_ticks(low, high, zero))

@@ -1,4 +1,4 @@
-"""Charts of means over examples with their 95% intervals: lines, bars, points of two metrics; and what they say."""
+"""Charts of means over examples with their 95% intervals: lines, bars, points of two metrics, and their tables."""
 
 from __future__ import annotations
 
@@ -32,44 +32,44 @@ from engine.metrics.results import MetricScore
 
 BETTER: dict[Better, str] = {"high": "higher is better", "low": "lower is better", "neither": "no direction is better"}
 WHY = "Why"
-"""The column of tables that says why examples have no value, where there are such."""
+"""Table column with the reasons why examples have no value, if any has none."""
 DOUBT = "Interval"
-"""The one that says why there is none, where there is none."""
+"""Table column with the reason why a value has no interval, if any has none."""
 AT = "at"
-"""The column of the x axis of lines."""
+"""Table column for the x axis of lines."""
 BAND, WIDTH = 0.14, 2.2
-"""How opaque a band is, and how wide a line in pixels."""
+"""Opacity of a band, and width of a line in pixels."""
 MOST_BANDS = 4
-"""More bands over each other cannot be told apart: then hovering alone tells the intervals."""
+"""More overlapping bands cannot be distinguished. Only tooltips show the intervals then."""
 GROUP = "group"
-"""The column of the group's name, which is above its bars."""
+"""Table column with the name of the group, which is drawn above its bars."""
 BAR, NAME = 17, 34
-"""Height in pixels: of a bar, of a group's name with the room above it."""
+"""Heights in pixels: of a bar, and of a group's name with the space above it."""
 FULL, CHANCE = (0.8, 0.6, 0.45), 0.3
-"""How opaque a bar is: at first, and each time that the colors come again; random's."""
+"""Opacities of bars: for the first and each further use of the same colors; and for random."""
 BESIDE, LETTERS = 132, 11.5
-"""Of a bar's name in pixels: the room for it, and the size of its letters."""
+"""In pixels: width of the space for the name of a bar, and font size of the name."""
 
 
 def axis_title(id: str) -> list[str]:
-    """A metric on an axis, a line each: its title and unit, and which way is better."""
+    """Return the lines of a metric's axis title: its name and unit, and which direction is better."""
     of = metric(id)
     unit = "" if of.unit in of.title.lower() else f" ({of.unit})"
     return [f"{of.title}{unit}", BETTER[of.better]]
 
 
 def interval_text(score: MetricScore) -> str:
-    """The ends of the 95% interval, or why there is none."""
+    """Return the ends of the 95% interval, or the reason why there is none."""
     return score.doubt or " to ".join(map(plain, score.interval or ()))
 
 
 def skips_text(score: MetricScore) -> str:
-    """The number of examples without a value, and the reasons."""
+    """Return the number of examples without a value, and the reasons."""
     return format_reasons(score.skipped) or "none"
 
 
 def missing_values_text(table: pd.DataFrame) -> str:
-    """A sentence about what a chart of that table cannot draw, empty where it draws all. Not escaped."""
+    """Return a sentence on what a chart of the table cannot draw; empty if it draws everything. Not escaped."""
     if table.empty:
         return ""
     without = table[table["Value"].isna()]
@@ -83,7 +83,7 @@ def missing_values_text(table: pd.DataFrame) -> str:
 
 
 def score_tooltips(frame: ChartFrame, more: Mapping[str, str]) -> list[alt.Tooltip]:
-    """Columns shown on hovering with their titles; `more` is between the names and the numbers."""
+    """Return the tooltip columns with their titles. `more`: columns between the names and the values."""
     slice = {"slice": "Slice"} if frame.slice else {}
     numbers = {"shown": "Value", "interval": "95% interval", "examples": "Examples", "skipped": "Without a value"}
     titles = {"name": "Method", "model": "Model", **slice, **more, **numbers}
@@ -91,7 +91,7 @@ def score_tooltips(frame: ChartFrame, more: Mapping[str, str]) -> list[alt.Toolt
 
 
 def chart_row(score: MetricScore, frame: ChartFrame) -> dict[str, object]:
-    """A point of a chart: the fields of its click, its place, and the texts of its tooltip."""
+    """Return a point of a chart: the fields for clicks, its position, and the texts of its tooltip."""
     assert score.value is not None
     low, high = score.interval or (None, None)
     return {
@@ -112,7 +112,7 @@ def chart_row(score: MetricScore, frame: ChartFrame) -> dict[str, object]:
 
 
 def table_row(score: MetricScore, frame: ChartFrame, more: Mapping[str, object] | None = None) -> dict[str, object]:
-    """A row of a table for reading and for files: plain numbers, and nothing in place of a missing value."""
+    """Return a table row for reading and for files: plain numbers, and None for a missing value."""
     low, high = (None if score.doubt else score.interval) or (None, None)
     return {
         **({"Slice": frame.slice} if frame.slice else {}),
@@ -130,12 +130,12 @@ def table_row(score: MetricScore, frame: ChartFrame, more: Mapping[str, object] 
 
 
 def round_number(value: float | None) -> float | None:
-    """Four significant digits: more than an interval leaves certain."""
+    """Round to four significant digits, which is more than an interval leaves certain."""
     return None if value is None else float(f"{value:.4g}")
 
 
 def range_of(scores: Iterable[MetricScore], room: float = 0.04) -> tuple[float, float] | None:
-    """The range from the lowest end of an interval to the highest with a margin; None without values."""
+    """Return the range of all intervals with a margin, or None without values."""
     ends = _ends(one for one in scores if one.value is not None)
     if not ends:
         return None
@@ -144,13 +144,13 @@ def range_of(scores: Iterable[MetricScore], room: float = 0.04) -> tuple[float, 
 
 
 def range_from_zero(scores: Iterable[MetricScore], frame: ChartFrame) -> AxisRange:
-    """The range of bars, which start at 0; the frame's where it has one, widened to hold 0."""
+    """Return the range of bars, which start at 0: that of the frame, if any, else of the scores, extended to 0."""
     low, high = frame.value_range or range_of(scores) or (0.0, 1.0)
     return min(0.0, low), max(0.0, high)
 
 
 def _ends(scores: Iterable[MetricScore]) -> list[float]:
-    """Values, and the ends of their intervals."""
+    """Return the values and the ends of their intervals."""
     return [end for one in scores for end in (*(one.interval or ()), one.value) if end is not None]
 
 
@@ -161,10 +161,10 @@ def line_chart(
     axes: tuple[ChartAxis, ChartAxis],
     more: Mapping[str, str],
 ) -> alt.LayerChart:
-    """A line a method, with a band of its intervals behind and points that answer the mouse.
+    """Chart with a line per method, a band of its intervals behind it, and points that can be clicked.
 
-    `table`: a row a point, as `chart_row` makes it, with its place `AT` on the x axis. `more`: columns on hovering.
-    Only the points answer the mouse: a line would tell the values of its first point everywhere.
+    `table`: a row per point from `chart_row`, with its position `AT` on the x axis. `more`: additional tooltip columns.
+    Only the points have tooltips, because a line would show the values of its first point everywhere.
     """
     x, y = axes
     methods, click = frame.methods_in(company, table), click_selection()
@@ -180,7 +180,7 @@ def line_chart(
 
 
 def band_layers(base: alt.Chart, table: pd.DataFrame, y: ChartAxis) -> list[alt.Chart]:
-    """Bands behind lines, of the points that have an interval (one example has none); no layer where none has."""
+    """Return the bands behind lines, of the points with an interval (one example has none), or no layer without any."""
     known = table[table["low"].notna()]
     if known.empty:
         return []
@@ -190,10 +190,10 @@ def band_layers(base: alt.Chart, table: pd.DataFrame, y: ChartAxis) -> list[alt.
 def bar_chart(
     table: pd.DataFrame, company: Sequence[str], frame: ChartFrame, x: ChartAxis, more: Mapping[str, str]
 ) -> alt.LayerChart:
-    """Horizontal bars in groups, a method each with its name before it, with a rule for the 95% interval.
+    """Chart with groups of horizontal bars, one per method with its name, and a rule for the 95% interval.
 
-    `table`: a row a bar, as `chart_row` makes it, with its `GROUP`; groups come in the order of the table.
-    The axis must hold 0, from which the bars start: a bar's length is its value. `more`: columns on hovering.
+    `table`: a row per bar from `chart_row`, with its `GROUP`; groups are in the order of the table. The axis must
+    contain 0, where the bars start, so that the length of a bar is its value. `more`: additional tooltip columns.
     """
     groups = list(dict.fromkeys(table[GROUP]))
     names = [frame.title(method) for method in frame.methods_in(company, table)]
@@ -202,7 +202,7 @@ def bar_chart(
     scale = alt.Scale(domain=names, paddingInner=0.15)
     inside = alt.YOffset("name:N", sort=names, scale=scale)
     middle = alt.YOffset("name:N", sort=names, scale=scale, bandPosition=0.5)
-    x = replace(x, ticks=alt.Axis(tickCount=TICKS, titleAnchor="end"))  # its title has no room in the middle
+    x = replace(x, ticks=alt.Axis(tickCount=TICKS, titleAnchor="end"))  # there is no space for the title in the middle
     bars = _bars(base, company, frame, x, more).encode(yOffset=inside)
     layers = [bars, _group_names(base, frame), _bar_names(base, frame).encode(yOffset=middle)]
     if (known := table[table["low"].notna()]).size:
@@ -213,12 +213,12 @@ def bar_chart(
 
 
 def opacities(methods: Sequence[str]) -> list[float]:
-    """The opacity of each method's bars."""
+    """Return the opacity of each method's bars."""
     return [CHANCE if row is None else FULL[row % len(FULL)] for row in style_rows(methods)]
 
 
 def _group_axis(groups: Sequence[str], name: float) -> alt.Y:
-    """`name`: the room for a group's name above its bars, as a share of the group."""
+    """Return the axis of the groups. `name`: the space for a group's name above its bars, as a share of the group."""
     scale = alt.Scale(domain=list(groups), paddingInner=name, paddingOuter=name / 2, align=1)
     room = alt.Axis(labels=False, ticks=False, domain=False, grid=False, minExtent=BESIDE)
     return alt.Y(f"{GROUP}:N", sort=list(groups), title=None, axis=room, scale=scale)
@@ -244,7 +244,7 @@ def _bars(
 
 
 def _bar_names(base: alt.Chart, frame: ChartFrame) -> alt.Chart:
-    """The method of each bar, to its left."""
+    """Return the names of the methods, to the left of their bars."""
     names = base.mark_text(
         align="right", baseline="middle", fontSize=LETTERS, limit=BESIDE - 8, color=PALETTES[frame.theme].text
     )
@@ -252,7 +252,7 @@ def _bar_names(base: alt.Chart, frame: ChartFrame) -> alt.Chart:
 
 
 def _group_names(base: alt.Chart, frame: ChartFrame) -> alt.Chart:
-    """The name of each group, once, above its first bar."""
+    """Return the names of the groups, each once, above its first bar."""
     names = base.transform_aggregate(groupby=[GROUP]).mark_text(
         align="left", baseline="bottom", dy=-4, fontSize=13, fontWeight=600, color=PALETTES[frame.theme].text
     )
@@ -262,9 +262,9 @@ def _group_names(base: alt.Chart, frame: ChartFrame) -> alt.Chart:
 def scatter_chart(
     pairs: Sequence[ScorePair], company: Sequence[str], frame: ChartFrame, log: bool = False
 ) -> alt.LayerChart:  # fmt: skip
-    """Two metrics against each other: a point a method, with its 95% intervals as a cross.
+    """Chart of two metrics against each other, with a point per method and its 95% intervals as a cross.
 
-    `pairs`: of one model. `log`: the x axis is logarithmic, as far as there are values above 0.
+    `pairs`: the scores of one model. `log`: whether the x axis is logarithmic, as far as values are above 0.
     """
     drawn = [one for one in pairs if one.x.value is not None]
     if not drawn:
@@ -277,7 +277,7 @@ def scatter_chart(
 
 
 def scatter_table(pairs: Sequence[ScorePair], frame: ChartFrame) -> pd.DataFrame:
-    """A row a method, those without values too: the metric on the y axis, and the one on the x axis."""
+    """Return a row per method, even without values: the metric on the y axis, and the metric on the x axis."""
     return pd.DataFrame(
         [table_row(one.y, frame, {metric(one.x.metric).title: round_number(one.x.value)}) for one in pairs]
     )

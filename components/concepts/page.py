@@ -1,4 +1,4 @@
-"""The Concepts page: examples of concepts, the answer, the scores by layer beside random ones, and the files."""
+"""The Concepts page: examples of concepts, the answer, scores by layer next to random ones, and the export."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from engine.home import product_version
 from engine.params import option
 
 HEIGHT, NAMED = 280, 3
-"""Pixels of the chart, and findings that the answer names."""
+"""Height of the chart in pixels, and maximum number of findings in the answer."""
 ABOUT = (
     "Give examples of a concept, such as texts with a negation or pictures with a mark. A linear classifier separates "
     "their activations from those of random examples at each layer. The score is the share of a class’s examples whose "
@@ -51,7 +51,7 @@ ROWS_HELP = "One row per vector, layer and class: the output of `exegesis concep
 
 @dataclass(frozen=True)
 class ConceptsView:
-    """The view: a model, and the class whose scores are drawn."""
+    """The view options: the model, and the class whose scores are drawn."""
 
     model: str = option("", link="drawn")
     label: str = option("", link="shown")
@@ -71,7 +71,7 @@ def concept_fields(kind: str) -> None:
 
 
 def results_area(state: ExperimentState, status: PlanStatus, methods: Methods, options: DeltaGenerator | None) -> None:
-    """Draw the answer, the chart of a class, all numbers and the export."""
+    """Draw the answer, the chart of one class, all numbers, and the export."""
     results, kind = status.results, state.kind
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         names = {one.model: one.model for one in results.found}
@@ -102,7 +102,7 @@ def results_area(state: ExperimentState, status: PlanStatus, methods: Methods, o
 
 
 def findings_table(findings: list[ConceptFinding] | tuple[ConceptFinding, ...]) -> pd.DataFrame:
-    """A row for each concept, class and layer."""
+    """Return a row for each concept, class and layer."""
     return pd.DataFrame(
         [
             {
@@ -118,14 +118,14 @@ def findings_table(findings: list[ConceptFinding] | tuple[ConceptFinding, ...]) 
 
 
 def verdict(one: ConceptFinding) -> str:
-    """The result of a test in words."""
+    """Return the result of a test in words."""
     if not one.separates:
         return "separates nothing"
     return "significant" if one.significant else "not significant"
 
 
 def answer_html(found: ConceptScores) -> str:
-    """The answer: which concepts matter to which class at which layers, the most layers first."""
+    """HTML of the answer: the layers at which a concept matters to a class, the most layers first."""
     groups: dict[tuple[str, str, bool], list[ConceptFinding]] = {}
     for own in found.findings:
         if own.significant:
@@ -167,7 +167,7 @@ def _sentence(model: str, group: tuple[str, str, bool], findings: list[ConceptFi
 
 
 def layers_chart(table: pd.DataFrame, theme: Theme) -> alt.LayerChart:
-    """A dot and its interval for each concept and layer, beside those of random examples in gray."""
+    """Dot with its interval for each concept and layer, and those of random examples in gray."""
     names = list(dict.fromkeys(table["Concept"]))
     drawn = table.assign(Significant=table["Result"] == "significant")
     x, offset = alt.X("Layer:O", axis=alt.Axis(labelAngle=0)), alt.XOffset("Concept:N", sort=names)
@@ -194,12 +194,12 @@ def layers_chart(table: pd.DataFrame, theme: Theme) -> alt.LayerChart:
 
 
 def cite(plan: ConceptsPlan) -> str:
-    """One sentence for citations: version, models, data set and seed."""
+    """Return a citation: version, title of the plan, seed and precision."""
     return f"Exegesis {product_version()}. {CONCEPTS.title_of(plan.as_plain())}, seed {plan.seed}, {plan.dtype}."
 
 
 def cost(plan: ConceptsPlan, status: PlanStatus) -> str:
-    """The size of the plan."""
+    """Return the size of the plan in words."""
     return f"{count(len(status.results.sample.indices), 'example')}, {count(len(plan.models), 'model')}."
 
 

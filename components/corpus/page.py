@@ -32,13 +32,13 @@ from engine.params import option
 from engine.significance.false_discovery import survives
 
 MOST_DRAWN, NAMED = 15, 5
-"""Words in the chart, and those that the sentence names."""
+"""Maximum number of words in the chart, and in the answer."""
 ROW, AXIS = 26, 60
-"""Pixels of a word's row in the chart, and of the axis below."""
+"""Height in pixels of a word's row in the chart, and of the axis below."""
 CELL = 34
-"""Pixels of a patch."""
+"""Side of a patch in pixels."""
 SIDES = 130
-"""Pixels beside the grid: the axis, and the legend of colors."""
+"""Width in pixels of the axis and the color legend next to the grid."""
 UNITS = {"text": "word", "image": "patch"}
 REMOVED = {
     "text": "fall of the probability of the predicted class when the word is deleted",
@@ -65,7 +65,7 @@ ROWS_HELP = "One row per slice, method and word: the output of `exegesis corpus 
 
 @dataclass(frozen=True)
 class CorpusView:
-    """The view: a model, scores by `by`, the slice of the examples `among`, the false discovery rate in percent."""
+    """View options. `by`: method of the scores. `among`: slice of examples. `rate`: false discovery rate, percent."""
 
     model: str = option("", link="drawn")
     by: str = REMOVAL
@@ -124,7 +124,7 @@ def results_area(state: ExperimentState, status: PlanStatus, methods: Methods, o
 
 
 def words_table(found: CorpusWords, method: str, among: str) -> pd.DataFrame:
-    """A row for each tested word, the largest mean first."""
+    """Return a row for each tested word or patch, the largest absolute mean first."""
     slice, place = found.slices.index(among), found.methods.index(method)
     tested = np.flatnonzero(found.tested(among))
     table = pd.DataFrame(
@@ -142,14 +142,14 @@ def words_table(found: CorpusWords, method: str, among: str) -> pd.DataFrame:
 
 
 def significant(table: pd.DataFrame, rate: float) -> np.ndarray:
-    """Whether each row is significant at that rate."""
+    """Return whether each row is significant at a false discovery rate."""
     return survives(table["Adjusted p"].to_numpy(dtype=np.float64), rate)
 
 
 def answer_html(
     found: CorpusWords, table: pd.DataFrame, method: str, among: str, rate: float, kind: str, titles: dict[str, str]
 ) -> str:  # fmt: skip
-    """The answer: how many words matter, the largest ones, and how many would by random scores."""
+    """HTML of the answer: how many words matter, the largest ones, and how many would matter with random scores."""
     unit = UNITS[kind]
     plural = "words" if kind == "text" else "patches"
     if table.empty:
@@ -176,7 +176,7 @@ def answer_html(
 
 
 def words_chart(table: pd.DataFrame, theme: Theme) -> alt.LayerChart:
-    """A point and its interval for each word, blue for and orange against the predicted class."""
+    """Point with its interval for each word: blue for the predicted class, orange against it."""
     drawn = table.assign(Side=np.where(table["Mean"] > 0, "for", "against"))
     sides = alt.Scale(domain=["for", "against"], range=[color(theme, "for", STEPS), color(theme, "against", STEPS)])
     y = alt.Y("Word:N", sort=drawn["Word"].tolist(), title=None, axis=alt.Axis(labelLimit=140, labelFlush=False))
@@ -194,12 +194,12 @@ def words_chart(table: pd.DataFrame, theme: Theme) -> alt.LayerChart:
 
 
 def patches_chart(table: pd.DataFrame, rate: float, theme: Theme) -> alt.LayerChart:
-    """The grid of places: the color of those that matter, and a dot in the others."""
+    """Grid of the patches: significant ones in the color of their mean, the others with a dot."""
     places = table["Word"].str.extract(r"row (\d+), column (\d+)").astype(int)
     drawn = table.assign(Row=places[0], Column=places[1], Significant=significant(table, rate))
     largest = float(drawn["Mean"].abs().max()) or 1.0
     ends = [color(theme, "against", STEPS), PALETTES[theme].ground, color(theme, "for", STEPS)]
-    scale = alt.Scale(domain=[-largest, 0, largest], range=ends, interpolate="lab")  # by hue it would pass red
+    scale = alt.Scale(domain=[-largest, 0, largest], range=ends, interpolate="lab")  # by hue it would pass through red
     base = alt.Chart(drawn).encode(
         x=alt.X("Column:O", axis=alt.Axis(labelAngle=0)),
         y=alt.Y("Row:O", axis=alt.Axis(labelFlush=False)),
@@ -215,7 +215,7 @@ def patches_chart(table: pd.DataFrame, rate: float, theme: Theme) -> alt.LayerCh
 
 
 def cite(plan: CorpusPlan) -> str:
-    """One sentence for citations: version, models, data set and seed."""
+    """Return a citation: version, data set, models, number of methods, seed and precision."""
     return (
         f"Exegesis {product_version()}. Words of {plan.dataset} that matter to {', '.join(plan.models)}, "
         f"{len(plan.methods_with_baselines)} methods, seed {plan.seed}, {plan.dtype}."

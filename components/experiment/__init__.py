@@ -1,1 +1,1 @@
-"""The shared frame of experiment pages: controls, links, runs and files follow from the experiment's declaration."""
+"""The shared frame of experiment pages. It derives controls, links, runs and files from an experiment's declaration."""

@@ -1,4 +1,4 @@
-"""The page of an experiment from its title to its export: `experiment_page(PAGE)` is all that a page's file holds."""
+"""The page of an experiment, from its title to its export. A page's file only calls `experiment_page(PAGE)`."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ TYPES = {"csv": "text/csv", "json": "application/json", "parquet": "application/
 TITLES = {"csv": "CSV", "json": "JSON", "parquet": "Parquet"}
 ROWS_HELP = "One row per value: the output of `exegesis {} --out`."
 Results = Callable[[ExperimentState, PlanStatus, Methods, DeltaGenerator | None], None]
-"""Draws the results; the last argument is the place of the rare controls: see `options_popover`."""
+"""Function that draws the results. The last argument contains rarely used controls: see `options_popover`."""
 Preview = Callable[[Any, PlanStatus, Methods], None]
 
 
 def cost_words(plan: Any, status: PlanStatus) -> str:
-    """The size of the plan: examples, methods and models."""
+    """Return the size of the plan in words: number of examples, methods and models."""
     sizes = (
         (len(status.results.sample.indices), "example"),
         (len(plan.methods_with_baselines), "method"),
@@ -57,14 +57,14 @@ def cost_words(plan: Any, status: PlanStatus) -> str:
 
 @dataclass(frozen=True)
 class ExperimentPage:
-    """What an experiment's page adds to the frame.
+    """The parts of a page that are specific to its experiment.
 
-    `about`: a text below the title. `results`: draws the cached results; a table if omitted. `cost`, `failed`: see
-    `components.experiment.runs.work_area`. `preview`: draws more below the cost, before the first run. `recent`: label
-    of the list of recent runs and the note below it; no list if omitted. `summary`: the plan in one line; puts its
-    controls into an expander with this label. `advice`: a note below these controls. `lead`: draws the controls that
-    come before all others. `fields`: draws controls in rows of their own, above the models. `start`: label of the
-    button that starts, the experiment's name if empty.
+    `about`: Markdown below the title. `results`: draws the cached results; by default a table. `cost`, `failed`: see
+    `components.experiment.runs.work_area`. `entry`: navigation entry whose heading is drawn. `preview`: draws more
+    below the cost, before the first run. `recent`: label of the list of recent runs and the note below it; no list if
+    None. `summary`: returns the plan in one line, the label of an expander with the plan's controls. `advice`: returns
+    a note below these controls. `lead`: draws controls that come before all others. `fields`: draws controls in rows
+    of their own, above the models. `start`: label of the start button; the experiment's name if empty.
     """
 
     session: ExperimentSession
@@ -151,7 +151,7 @@ def _results(
 
 
 def _rows_area(session: ExperimentSession, kind: str, status: PlanStatus, methods: Methods) -> None:
-    """Draw the rows as a table and the export: the default results."""
+    """Draw the default results: the rows as a table, and the export."""
     own, plan = session.experiment, status.results.plan
     result = status.results.result
     st.dataframe(list(rows_of(result)), hide_index=True, key=session.key(kind, "rows"))
@@ -161,7 +161,7 @@ def _rows_area(session: ExperimentSession, kind: str, status: PlanStatus, method
 
 @dataclass(frozen=True)
 class ExportFile:
-    """A file in addition to those of every experiment. `type`: its media type."""
+    """A file in addition to those of every experiment. `type`: media type. `build`: returns the content."""
 
     label: str
     name: str
@@ -176,7 +176,8 @@ def export_area(
 ) -> None:  # fmt: skip
     """Draw the download buttons, the citation and the command. A file is built when its button is pressed.
 
-    `summary`: label, name and help of the file with the output of `--json`. `more`: other files.
+    `cited`: HTML of the citation. `summary`: label, name and help of the file with the output of `--json`. `more`: more
+    files.
     """
     own = session.experiment
     label, name, help = summary or ("Numbers, JSON", f"exegesis-{own.noun}-numbers.json", "The output of `--json`.")
@@ -201,15 +202,15 @@ def export_area(
 
 
 def summary_json(result: Any) -> str:
-    """The output of the command with `--json`."""
+    """Return the output of the command with `--json`."""
     plain = experiment_of(result.plan).steps.to_json(result)
     return json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def command_line(plan: Any) -> str:
-    """The command that computes the same plan; options with their default value are omitted.
+    """Return the command that computes the same plan, without the options that have their default value.
 
-    After the methods come the options marked `first`, then numbers, names and texts, switches, method parameters.
+    Order: methods, options marked `first`, integers, other values, switches, method parameters.
     """
     own = experiment_of(plan)
     given = ["exegesis", own.id, "--models", ",".join(plan.models), "--dataset", plan.dataset]
@@ -230,6 +231,6 @@ def command_line(plan: Any) -> str:
 
 
 def references(plan: Any, methods: Methods, first: Sequence[str] = ()) -> list[str]:
-    """The lines of `first`, then a reference for each method."""
+    """Return the lines of `first`, then a reference for each method."""
     known = [methods[id] for id in plan.methods_with_baselines]
     return [*first, *(f"{one.title} ({one.id}, version {one.version}): {one.citation.rstrip('.')}." for one in known)]

@@ -1,4 +1,4 @@
-"""The runs of an experiment: their jobs, cached results and remaining work, and the list of recent runs."""
+"""Runs of an experiment: jobs, cached results, remaining work, and the list of recent runs."""
 
 from __future__ import annotations
 
@@ -40,16 +40,17 @@ AGAIN = "Retry what failed"
 MOST_REASONS = 40
 SHIPPED = "included"
 MOST_NAMES, MOST_LISTED = 3, 12
-"""Names of models or methods in a line (the rest is counted), and listed runs."""
+"""Maximum number of model or method names in a line (the rest is counted), and of runs in the list."""
 LEFT_LABELS = "[class*='st-key-{}-recent-'] button{{justify-content:start;text-align:start}}"
 """Aligns the labels of the list to the left; Streamlit centers them."""
 
 
 @dataclass(frozen=True)
 class CachedResults:
-    """The cached results of a plan: one for each finished part of it (see `engine.experiments.run.parts_of`).
+    """The cached results of a plan.
 
-    `plan`: with the values that depend on the data set. `query`: the plan as requested.
+    `plan`: the plan with the values that depend on the data set. `found`: a result for each part of the plan that has
+    one (see `engine.experiments.run.parts_of`). `query`: the plan as requested.
     """
 
     plan: Any
@@ -59,7 +60,7 @@ class CachedResults:
 
     @cached_property
     def result(self) -> Any:
-        """The joined result. Computed once and shared by all reruns of the page."""
+        """The joined result of all parts. It is computed once and shared by all reruns of the page."""
         return join_results(self.plan, self.found, self.query)
 
     @property
@@ -70,7 +71,7 @@ class CachedResults:
 
     @property
     def incomplete(self) -> tuple[str, ...]:
-        """Models on which something failed and can be retried."""
+        """Models on which something failed that can be retried."""
         return tuple(model for one in self.found if not one.complete for model in self._models(one))
 
     def _models(self, result: Any) -> tuple[str, ...]:
@@ -79,9 +80,10 @@ class CachedResults:
 
 @dataclass(frozen=True)
 class PlanStatus:
-    """The cached results of a plan and its jobs: the `running` one, or the `last` finished one.
+    """The cached results of a plan and its jobs.
 
-    `runs`: the jobs of all plans of the experiment, for estimates of the time.
+    `running`: the job that has not ended. `last`: the last finished job. `runs`: the jobs of all plans of the
+    experiment, for estimates of the time.
     """
 
     results: CachedResults
@@ -91,7 +93,7 @@ class PlanStatus:
 
 
 def status_of(plan: Any) -> PlanStatus:
-    """The status of a plan. Raises the errors of reading the data set and the model files."""
+    """Return the status of a plan. Errors: those of reading the data set and the model files."""
     runs = runs_of(experiment_of(plan))
     own = [job for job, of in runs if of == plan]
     running = next((job for job in own if not job.is_over), None)
@@ -100,19 +102,19 @@ def status_of(plan: Any) -> PlanStatus:
 
 
 def runs_of(own: Experiment) -> list[Run]:
-    """The jobs of the experiment with their plans, newest first."""
+    """Return the experiment's newest jobs with their plans, at most `MOST_RECENT`, newest first."""
     runs: list[Run] = []
     for job in jobs.list_jobs():
         if job.kind == own.id:
             try:
                 runs.append((job, own.plan_of(job.spec)))
-            except ExegesisError:  # made by another version
+            except ExegesisError:  # submitted by another version
                 continue
     return runs[:MOST_RECENT]
 
 
 def results_of(plan: Any, ended: Ended = ()) -> CachedResults:
-    """The cached results of a plan. `ended`: its finished jobs; the cache is read again after each."""
+    """Return the cached results of a plan. `ended`: its finished jobs; the results are read again after each."""
     written, data = _written(plan), file_stamp(plan.dataset)
     full, sample = _prepared(written, data, str(home()), plan)
     keys = tuple(entry_key(part, sample) for part in parts_of(full))
@@ -120,18 +122,18 @@ def results_of(plan: Any, ended: Ended = ()) -> CachedResults:
 
 
 def ended_of(plan: Any, runs: Sequence[Run]) -> Ended:
-    """The finished jobs of this plan and when they ended."""
+    """Return the ids and end times of the plan's finished jobs."""
     return tuple((job.id, job.finished) for job, of in runs if of == plan and job.is_over)
 
 
 def spec_of(plan: Any) -> dict[str, Any]:
-    """The plan as the JSON of a job."""
+    """Return the plan as the JSON object of a job."""
     spec: dict[str, Any] = json.loads(_written(plan))
     return spec
 
 
 def error_of(plan: Any) -> str:
-    """Why the plan cannot run; empty if it can. Looks up models and data on the hub if they are not on this machine."""
+    """Return why the plan cannot run, or "" if it can. Models and data that are not local are looked up on the hub."""
     try:
         check(plan)
     except Exception as error:
@@ -145,9 +147,9 @@ def work_area(
 ) -> None:  # fmt: skip
     """Draw the start button, or the progress of the job; the page reruns when the job ends.
 
-    `cost`: describes the cost. `failed`: the note about models on which something failed, with {} for their names.
-    `start`: label of the button, the experiment's name if omitted. `empty`: the note before the first run, with {} for
-    that label. `preview`: draws more below the cost.
+    `page`: prefix of the widget keys. `cost`: returns a description of the cost. `failed`: note about models on which
+    something failed, with {} for their names. `start`: label of the button; the experiment's name if empty. `empty`:
+    note before the first run, with {} for that label. `preview`: draws more below the cost.
     """
     area, id = JobPanel(page), experiment_of(plan).id
     start = start or id.capitalize()
@@ -169,13 +171,13 @@ def work_area(
 
 
 def is_timed_here(job: Job) -> bool:
-    """Whether the job ran on this device and mostly computed, so that its time can be used for estimates."""
+    """Whether the job ran on this device and computed most of its units, so that its time can be used for estimates."""
     here = job.queue == device_queue() and job.owner.host == this_process().host
     return here and job.state == "done" and job.computed >= (1 - MOST_FOUND) * job.total > 0 and seconds_of(job) > 0
 
 
 def seconds_of(job: Job) -> float:
-    """The duration of the job in seconds, 0 if unknown."""
+    """Return the duration of the job in seconds, or 0 if unknown."""
     return 0.0 if job.started is None or job.finished is None else job.finished - job.started
 
 
@@ -198,9 +200,9 @@ def _results(
 
 
 def skip_reasons_html(lines: Sequence[tuple[str, str, str]]) -> str:
-    """A list of reasons for omitted results, at most `MOST_REASONS` of them. Everything is escaped.
+    """HTML list of reasons for omitted results, at most `MOST_REASONS`. Everything is escaped.
 
-    `lines`: a reason, the number of examples or maps, and the methods.
+    `lines`: for each reason its text, the number of examples or maps, and the methods or models.
     """
     rows = "".join(
         f'<dt>{escape(number)}</dt><dd>{escape(why)} <span class="xg-small">{escape(of)}</span></dd>'
@@ -212,7 +214,7 @@ def skip_reasons_html(lines: Sequence[tuple[str, str, str]]) -> str:
 
 
 def recent_area(session: ExperimentSession, label: str, note: str) -> None:
-    """Draw a popover with the recent runs. Selecting one opens its plan."""
+    """Draw a popover with the recent runs and the included plans. Selecting one opens its plan."""
     own, key = session.experiment, f"{session.page}.recent"
     with st.popover(label, key=key, icon=":material/history:"):
         try:
@@ -230,17 +232,17 @@ def recent_area(session: ExperimentSession, label: str, note: str) -> None:
 
 
 def plan_title(plan: Any) -> str:
-    """Models and data set of a plan."""
+    """Return the models and the data set of a plan in words."""
     return f"{_list_names(plan.models)} on {plan.dataset}"
 
 
 def plan_summary(plan: Any, titles: Mapping[str, str]) -> str:
-    """Number of examples and titles of the methods of a plan."""
+    """Return the number of examples and the methods of a plan in words. `titles`: method titles by id."""
     return f"{count(plan.examples, 'example')}, {_list_names([titles.get(one, one) for one in plan.methods])}"
 
 
 def job_state(job: Job) -> str:
-    """When the job was submitted, and its state."""
+    """Return the time at which the job was submitted, and its state, in words."""
     return f"{format_time(job.created, browser_zone())}, {BADGES[job.state][0]}"
 
 
@@ -257,7 +259,7 @@ def _list_names(names: Sequence[str]) -> str:
 
 
 def _newest_by_plan(runs: Sequence[Run]) -> list[Run]:
-    """The newest job of each plan."""
+    """Return the newest job of each plan."""
     newest: list[Run] = []
     for job, plan in runs:
         if all(plan != other for _, other in newest):
@@ -268,5 +270,5 @@ def _newest_by_plan(runs: Sequence[Run]) -> list[Run]:
 def _open_plan(session: ExperimentSession, plan: Any) -> None:
     try:
         session.turn_to(state_of(plan, session.view))
-    except ExegesisError as error:  # its model is gone
+    except ExegesisError as error:  # its model no longer exists
         st.toast(escape_label(describe_error(error)))

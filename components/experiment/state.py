@@ -1,4 +1,4 @@
-"""The plan and the view of an experiment's page: read from the link, held and drawn by its controls, written back.
+"""The plan and the view of an experiment's page: read from the link, edited by controls, written back to the link.
 
 Each field of the plan and of the view (how results are displayed) is an option: see `engine.experiments.options`.
 Texts and images have separate sessions, so that switching between them loses nothing.
@@ -67,8 +67,8 @@ Value = TypeVar("Value", int, str)
 class ExperimentState:
     """The plan and the view as the controls show them.
 
-    `plan`: includes parameters of methods that are not selected; see `plan_of`. `texts`: lists that a control holds as
-    one text, as typed; they replace the plan's own values.
+    `plan`: includes parameters of methods that are not selected; see `plan_of`. `texts`: lists as typed into text
+    inputs, by field; they replace the plan's own values.
     """
 
     kind: str
@@ -79,13 +79,13 @@ class ExperimentState:
 
 @dataclass(frozen=True)
 class NoView:
-    """For experiments without view options."""
+    """The view of an experiment without view options."""
 
 
 def read_state(
     own: Experiment, view: type, kind: str, query: Query, methods: Methods
 ) -> tuple[ExperimentState, list[str]]:
-    """The state in a link, and a sentence for each value in it that is invalid."""
+    """Return the state in a link, and an error message for each invalid value in it."""
     wrong: list[str] = []
     start, last = own.opens_with[kind], last_values(query)
     values: dict[str, Any] = {}
@@ -106,7 +106,7 @@ def read_state(
 
 
 def write_state(state: ExperimentState) -> Query:
-    """The link that reopens the state: the input kind, and each value that differs from its default."""
+    """Return the link that reopens the state: the input kind, and each value that differs from its default."""
     own = experiment_of(state.plan)
     start, query = own.opens_with[state.kind], {"input": [state.kind]}
     for name, one in page_options(own.plan).items():
@@ -123,7 +123,7 @@ def write_state(state: ExperimentState) -> Query:
 
 
 def plan_of(state: ExperimentState) -> Any:
-    """The plan for the engine, equal to the command's. Raises UsageError for a text that is not a valid list."""
+    """Return the plan for the engine, equal to that of the command. Errors: a text that is not a valid list."""
     params = {method: given for method, given in state.plan.params.items() if method in state.plan.methods}
     kind: type = type(state.plan)
     options = options_of(kind)
@@ -132,7 +132,7 @@ def plan_of(state: ExperimentState) -> Any:
 
 
 def state_of(plan: Any, view: type) -> ExperimentState:
-    """The state that shows a plan."""
+    """Return the state that shows a plan, with the default view."""
     kind: type = type(plan)
     options = page_options(kind).values()
     texts = {one.name: list_text(getattr(plan, one.name)) for one in options if one.get("parse")}
@@ -140,23 +140,23 @@ def state_of(plan: Any, view: type) -> ExperimentState:
 
 
 def plan_link(plan: Any, **view: str) -> Query:
-    """The link that opens a plan on its page. `view`: view options by their names in the link."""
+    """Return the link that opens a plan on its page. `view`: view options by their names in the link."""
     return write_state(state_of(plan, NoView)) | {name: [value] for name, value in view.items()}
 
 
 def list_text(values: Sequence[object]) -> str:
-    """A list as one text."""
+    """Return the values as a string, joined by commas."""
     return ",".join(map(str, values))
 
 
 def typed_params(params: Params, methods: Methods) -> dict[str, dict[str, Plain]]:
-    """Method parameters parsed from text."""
+    """Return the method parameters with their types, parsed from strings."""
     kinds = {method: from_mapping(methods[method].params, given, method) for method, given in params.items()}
     return {method: {name: getattr(kinds[method], name) for name in given} for method, given in params.items()}
 
 
 def read_models(given: Sequence[str], start: tuple[str, ...], wrong: list[str]) -> tuple[str, ...]:
-    """The models that a link names, else the default ones."""
+    """Return the models that a link names, at most `MOST_MODELS`, or `start` if it has no such field."""
     named = tuple(dict.fromkeys(name.strip() for name in given if name.strip()))
     if len(named) > MOST_MODELS:
         wrong.append(f"model: at most {MOST_MODELS} at once, got {len(named)}. The first {MOST_MODELS} are used.")
@@ -166,7 +166,7 @@ def read_models(given: Sequence[str], start: tuple[str, ...], wrong: list[str]) 
 class ExperimentSession(KindSessions):
     """The widgets and the link of an experiment's page.
 
-    `page`: prefix of its keys. `view`: a frozen dataclass of view options.
+    `page`: prefix of the widget keys. `view`: a frozen dataclass of view options.
     """
 
     def __init__(self, own: Experiment, page: str, view: type) -> None:
@@ -174,21 +174,21 @@ class ExperimentSession(KindSessions):
         self.experiment, self.view = own, view
 
     def chosen(self) -> str:
-        """The kind of input: the one that the experiment opens with, or of several as in `KindSessions`."""
+        """Return the kind of input: the selected one (see `KindSessions`), or the experiment's only one."""
         only, *others = self.experiment.opens_with
         return super().chosen() if others else only
 
     def switch(self) -> None:
-        """Draw the switch, where there is something to choose."""
+        """Draw the switch between kinds of input if the experiment has several."""
         if len(self.experiment.opens_with) > 1:
             super().switch()
 
     def put_view(self, kind: str, name: str, value: object) -> None:
-        """Set a field of the view."""
+        """Set the control of a view option before it is drawn."""
         self.put(kind, f"{VIEW}{name}", value)
 
     def load(self, kind: str, methods: Methods) -> tuple[ExperimentState, list[str]]:
-        """Fill the widgets that have no value yet. Returns the state of the last link and its invalid values."""
+        """Fill the widgets that have no value yet. Return the state of the last link and its errors."""
         session = self[kind]
         link, fresh = session.follow()
         state, wrong = read_state(self.experiment, self.view, kind, link, methods)
@@ -196,7 +196,7 @@ class ExperimentSession(KindSessions):
         return state, session.tell(wrong, fresh, lambda: write_state(state), state)
 
     def from_widgets(self, loaded: ExperimentState, methods: Methods) -> ExperimentState:
-        """The state that the controls show now; controls that are not drawn keep the loaded value."""
+        """Return the state that the controls show; a control that is not drawn keeps the loaded value."""
         session = self[loaded.kind]
         names = [name for name in page_options(self.experiment.plan) if name not in loaded.texts]
         plan = session.read_record("", loaded.plan, names)
@@ -209,7 +209,7 @@ class ExperimentSession(KindSessions):
         )
 
     def save(self, state: ExperimentState, loaded: ExperimentState) -> None:
-        """Save the state and write it to the address if it changed."""
+        """Save the state and write its link to the address if it changed."""
         self.remember(state, loaded, write_state)
 
     def turn_to(self, state: ExperimentState) -> None:
@@ -217,7 +217,7 @@ class ExperimentSession(KindSessions):
         self.show(state.kind, self._values(state))
 
     def _values(self, state: ExperimentState) -> dict[str, object]:
-        """The values of the controls that show this state."""
+        """Return the values of the controls that show this state, by control name."""
         return {
             **control_values("", state.plan, page_options(self.experiment.plan)),
             **state.texts,
@@ -227,7 +227,7 @@ class ExperimentSession(KindSessions):
 
 
 def plan_controls(session: ExperimentSession, kind: str, methods: Methods, options: DeltaGenerator | None) -> Places:
-    """Draw the controls of the plan. Returns the places for errors. `options`: takes the rare ones if given."""
+    """Draw the controls of the plan and return the places for errors. `options`: container of the rarely used ones."""
     known = page_options(session.experiment.plan)
     first = ("models", "dataset", "methods")
     by_place: dict[str, list[Option]] = {"lead": [], "top": [], "line": [], "more": []}
@@ -264,7 +264,7 @@ def _offered(session: ExperimentSession, kind: str, methods: Methods) -> Methods
 
 
 def _method_sets(session: ExperimentSession, kind: str, methods: Methods) -> None:
-    """Draw a button for each set of methods, and the list of all methods with their parameters."""
+    """Draw a button for each predefined set of methods, and the list of all methods with their parameters."""
     own = session.experiment
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         for name, ids in own.method_sets.items():
@@ -282,9 +282,9 @@ def say_beside(places: Places, error: str) -> None:
 
 
 def models_control(kind: str, key: str, data_key: str) -> None:
-    """Draw a multiselect of the models of this kind of input, those that do not fit the data set marked and last.
+    """Draw a multiselect of the models of this kind of input. Models that do not fit the data set are marked and last.
 
-    `key`, `data_key`: the keys of this widget and of the data set's; both must have a value.
+    `key`, `data_key`: keys of this widget and of the data set's; both must have a value.
     """
     names = _with(list_models(kind), map(model_name, st.session_state[key]))
     labels = label_models(names, kind, str(st.session_state[data_key] or ""))
@@ -305,7 +305,7 @@ def models_control(kind: str, key: str, data_key: str) -> None:
 
 
 def _offer_fitting(model: str, reason: str, key: str, data_key: str) -> None:
-    """Say why a model does not fit the data set, with a button for a set that fits."""
+    """Show why a model does not fit the data set, with a button that selects a data set that fits."""
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         st.caption(escape_label(reason), width="content")
         if dataset := fitting_dataset(summarize_model(model)):
@@ -334,7 +334,7 @@ def data_control(kind: str, key: str) -> None:
 def _more(session: ExperimentSession, kind: str, options: Sequence[Option]) -> None:
     """Draw options that need a whole row, then the others in pairs, then lists as text inputs.
 
-    Where inputs of the kind allow for one choice alone, there is nothing to choose.
+    An option that has a single choice for this kind of input is omitted.
     """
     narrow = [one for one in options if not is_wide(one) and not (one.get("by_kind") and len(one.choices(kind)) < 2)]
     for one in options:
@@ -380,9 +380,10 @@ def view_select(
     session: KindSessions, state: Any, label: str, name: str, known: Mapping[Value, str], width: int,
     help: str | None = None, default: Value | None = None,
 ) -> Value:  # fmt: skip
-    """Draw a select box for a field of the view; the default or first choice where the field holds none of them.
+    """Draw a select box for a view option and return the selected value: see `chosen_of`.
 
-    That choice is not written to the link. `state`: of any page whose state has a `kind` and a `view`.
+    A value selected by default is not written to the link. `state`: the state of any page, with a `kind` and a `view`.
+    `known`: labels of the choices.
     """
     now = chosen_of(state, name, known, default)
     widget = session.key(state.kind, f"view.{name}")
@@ -395,7 +396,7 @@ def view_select(
 
 
 def chosen_of(state: Any, name: str, known: Iterable[Value], default: Value | None = None) -> Value:
-    """The value of a field of the view; the default or first choice where it holds none of them."""
+    """Return the value of a view option if it is one of `known`, else `default` or the first choice."""
     held = getattr(state.view, name)
     if held in known:
         return held
@@ -403,7 +404,7 @@ def chosen_of(state: Any, name: str, known: Iterable[Value], default: Value | No
 
 
 def _take_one(session: KindSessions, kind: str, name: str, widget: str, known: tuple[object, ...]) -> None:
-    """Copy a widget's value to a field of the view (a callback, also of a widget or option that was just removed)."""
+    """Copy a widget's value to a view option (a callback). Do nothing if the widget or the choice was just removed."""
     if (value := st.session_state.get(widget)) in known:
         session.put(kind, f"{VIEW}{name}", value)
 
@@ -412,9 +413,9 @@ def view_pills(
     session: ExperimentSession, state: ExperimentState, label: str, name: str, known: Mapping[str, str],
     help: str | None = None, default: Sequence[str] = (), popover: bool = True,
 ) -> None:  # fmt: skip
-    """Draw pills for a field of the view, by default in a popover whose label counts the selected ones.
+    """Draw pills for a view option, by default in a popover whose label counts the selected ones.
 
-    `known`: titles by id. `default`: the selection if the view names none of them; all if omitted.
+    `known`: titles by id. `default`: the selection if the view contains none of them; all if empty.
     """
     usual = tuple(default) or tuple(known)
     now, widget = select_known(known, getattr(state.view, name), usual), session.key(state.kind, f"view.{name}")
@@ -428,12 +429,12 @@ def view_pills(
 
 
 def select_known(known: Iterable[str], wanted: Sequence[str], default: Sequence[str] = ()) -> tuple[str, ...]:
-    """The wanted values in the order of `known`; if there are none, the default ones, or all."""
+    """Return the wanted values in the order of `known`; if there are none, the default ones; else all."""
     each = tuple(known)
     return tuple(one for one in each if one in wanted) or tuple(one for one in each if one in default) or each
 
 
 def _take(session: ExperimentSession, kind: str, name: str, widget: str, usual: Sequence[str] = ()) -> None:
-    """Copy a widget's value to a field of the view (a callback). The default becomes empty, for short links."""
+    """Copy a widget's value to a view option (a callback). The default is stored as an empty list: links stay short."""
     value = st.session_state[widget]
     session.put_view(kind, name, [] if isinstance(value, list) and set(value) == set(usual) else value)

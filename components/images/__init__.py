@@ -1,1 +1,1 @@
-"""The Images page: one picture, its prediction, and the patches that many methods explain it by."""
+"""The Images page: one picture, its prediction, and its explanations by many methods."""

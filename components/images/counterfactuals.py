@@ -28,11 +28,11 @@ from engine.vision.picture import read_view
 if TYPE_CHECKING:
     from engine.counterfactuals import patches as patch_counterfactuals
     from engine.counterfactuals.patches import PatchCounterfactuals, PatchSet
-else:  # it loads torch, which most visits do without
+else:  # it imports torch, which most visits do not need
     patch_counterfactuals = LazyModule("engine.counterfactuals.patches")
 
 SIDE = 10
-"""Units of a patch in the drawing."""
+"""Side of a patch in the drawing, in SVG units."""
 CAUTION = (
     "A picture with removed patches is unlike the training data, and another removal may need other patches. Wachter "
     "et al. (2018), Counterfactual explanations without opening the black box; patches that are not needed are put "
@@ -41,7 +41,7 @@ CAUTION = (
 
 
 def draw_counterfactuals(state: PictureState) -> None:
-    """Draw the switch and, once it is on, the smallest sets of patches and what was searched."""
+    """Draw the toggle and, once it is on, the smallest sets of patches and a summary of the search."""
     picture = state.picture
     if picture is None:
         return
@@ -96,7 +96,7 @@ def _draw_result(
 
 
 def summary_html(result: PatchCounterfactuals) -> str:
-    """The smallest flip in a sentence, or how close the search came."""
+    """HTML of a sentence on the smallest flip, or on how close the search came."""
     one = result.results[0] if result.results else result.closest
     if one is None:
         return '<div class="xg"><p class="xg-summary">The picture has no patch that can be removed alone.</p></div>'
@@ -117,7 +117,7 @@ def summary_html(result: PatchCounterfactuals) -> str:
 
 
 def patches_html(result: PatchCounterfactuals, one: PatchSet, pixels: UInt8[np.ndarray, "height width 3"]) -> str:
-    """The picture with the removed patches crossed out, their places, and the prediction without them."""
+    """HTML of the picture with the removed patches crossed out, their places, and the prediction without them."""
     index = one.prediction.index if result.results else result.original.index
     places = "; ".join(f"row {row + 1}, column {column + 1}" for row, column in places_of(result, one))
     picture = f"data:image/svg+xml,{quote(patches_svg(result, one, pixels))}"
@@ -130,12 +130,12 @@ def patches_html(result: PatchCounterfactuals, one: PatchSet, pixels: UInt8[np.n
 
 
 def places_of(result: PatchCounterfactuals, one: PatchSet) -> list[tuple[int, int]]:
-    """Row and column of each patch, from 0."""
+    """Return the row and column of each patch, from 0."""
     return [divmod(patch, result.grid[1]) for patch in one.patches]
 
 
 def patches_svg(result: PatchCounterfactuals, one: PatchSet, pixels: UInt8[np.ndarray, "height width 3"]) -> str:
-    """The picture with a cross over each removed patch."""
+    """Return the picture as SVG, with a cross over each removed patch."""
     height, width = (SIDE * side for side in result.grid)
     image = b64encode(to_png(pixels)).decode()
     crosses = "".join(
@@ -154,7 +154,7 @@ def _value_html(prediction: Prediction, index: int) -> str:
 
 
 def search_html(result: PatchCounterfactuals) -> str:
-    """What was searched, what it took, and how to read it."""
+    """HTML of what was searched, its cost, and how to read the result."""
     verified = (
         "Each set was run again after the search, and no single patch of it can be put back. " if result.results else ""
     )

@@ -1,4 +1,4 @@
-"""The export of the Images page: maps and scores as files, and how to cite and repeat them."""
+"""The export of the Images page: maps and scores as files, with the citation and the command that reproduces them."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ FLAGS = {True: "true", False: "false"}
 
 @dataclass(frozen=True)
 class PictureExport:
-    """The content of the files: the picture, the methods with their explanations, the true patches, the pinned ones.
+    """The content of the exported files.
 
-    `pins` are numbers of patches, row by row from 0. `seed` breaks ties where maps are compared with the truth.
+    `truth`: the patches of the labeled object. `pins`: indices of the pinned patches, row by row from 0. `seed`: breaks
+    ties when maps are compared with the truth.
     """
 
     focus: PictureFocus
@@ -54,12 +55,12 @@ class PictureExport:
 
 
 def export_png(export: PictureExport) -> bytes:
-    """The picture and its maps side by side as the page shows them, in its light theme, with references."""
+    """Return a PNG of the picture and its maps side by side as on the page, in the light theme, with references."""
     return sheet_png(picture_sheet(export), "light")
 
 
 def picture_sheet(export: PictureExport) -> Sheet:
-    """The content of the picture of all maps."""
+    """Return the content of the PNG file."""
     model_view, view, picture = read_view(export.focus.model), export.view, export.focus.picture
     if picture is None:
         raise UsageError(f"picture: {export.focus.error}")
@@ -84,9 +85,9 @@ def picture_sheet(export: PictureExport) -> Sheet:
 
 
 def csv_table(export: PictureExport) -> str:
-    """A row a patch a method. Rows and columns count from 1, as ranks do: 1 is the largest score whatever its sign.
+    """Return CSV with a row per patch and method. Rows, columns and ranks count from 1.
 
-    `in_mask` is empty where the truth is not known. Scores are written in full.
+    Rank 1 is the largest absolute score. `in_mask` is empty if the truth is unknown. Scores have full precision.
     """
     rows = (
         {
@@ -101,17 +102,17 @@ def csv_table(export: PictureExport) -> str:
 
 
 def json_list(export: PictureExport) -> str:
-    """The output of `exegesis explain --json`: a list, one object a method."""
+    """Return the output of `exegesis explain --json`: a list with one object per method."""
     return explanations_json(export.methods)
 
 
 def command(export: PictureExport) -> str:
-    """The command that makes the same numbers, quoted for a POSIX shell."""
+    """Return the command that reproduces the scores, quoted for a POSIX shell."""
     return command_line(command_arguments(export))
 
 
 def command_arguments(export: PictureExport) -> list[str]:
-    """The command's arguments."""
+    """Return the arguments of the command."""
     return explain_arguments(export.methods, input_arguments(export.focus), export.focus.input)
 
 
@@ -129,7 +130,7 @@ def draw_export(
     explanations: Mapping[str, Explanation],
     truth: PatchMask | None,
 ) -> None:
-    """Draw files to download and how to cite. A file is built when its button is pressed, not before."""
+    """Draw the download buttons and the citation. A file is only built when its button is pressed."""
     if not explanations:
         return
     explained = tuple((methods[id], explanation) for id, explanation in explanations.items())

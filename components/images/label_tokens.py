@@ -1,4 +1,4 @@
-"""The label's prompt beside the picture: which of its tokens make a zero-shot model find both similar."""
+"""Explanation of a label's prompt: which of its tokens make a zero-shot model find it similar to the picture."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ METHODS: Mapping[str, Mapping[str, Plain]] = {
     "gradient_x_input": {},
     "attention_rollout": {},
 }
-"""The methods for a prompt, with the parameters that differ from their defaults: a prompt is read without the token."""
+"""Methods for a prompt, with parameters that differ from their defaults: a removed token is deleted from the prompt."""
 TITLE = "Words of the label"
 HELP = "The picture stays the same, and the label's prompt is explained."
 MEANING = (
@@ -41,7 +41,7 @@ MEANING = (
 
 
 def draw_label_tokens(state: PictureState, probe: Explanation) -> None:
-    """Draw the switch and, once it is on, the prompt of the explained label as a map; nothing of other models."""
+    """Draw the toggle and, once it is on, a map of the explained label's prompt; nothing for models without prompts."""
     if state.picture is None or split_prompts(state.model)[1] is None:
         return
     st.subheader(TITLE, anchor=False)
@@ -75,7 +75,7 @@ def draw_label_tokens(state: PictureState, probe: Explanation) -> None:
 
 
 def label_request(state: PictureState, target: int, method: str) -> Request:
-    """The request for the prompt of the class of that number. Errors: no picture can be read."""
+    """Return the request for the prompt of the class with index `target`. Errors: no picture can be read."""
     if state.picture is None:
         raise UsageError(f"picture: {state.focus.error}")
     prompt = PicturePrompt(label_prompt(state.model, target), picture=state.picture)
@@ -83,14 +83,14 @@ def label_request(state: PictureState, target: int, method: str) -> Request:
 
 
 def prompt_html(method: Explainer, explanation: Explanation, example: PicturePrompt) -> str:
-    """The prompt with its scores as colors. Padding, which has no score of its own, is left out."""
+    """HTML of the prompt with its scores as colors. Padding, which has no score of its own, is left out."""
     end = int(explanation.features[-1]) + 2  # with the token that ends the prompt
     shown = replace(explanation, tokens=explanation.tokens[:end], scores=explanation.scores[:end])
     return method_row_html(method_row(method, shown, example, "token"))
 
 
 def label_arguments(state: PictureState, label: str, request: Request) -> list[str]:
-    """The command's arguments that give the same numbers."""
+    """Return the arguments of the command that reproduces the scores."""
     prompts = split_prompts(state.model)[1]
     assert prompts is not None
     params = [part for name, value in request.params.items() for part in ("--param", f"{name}={value}")]

@@ -1,4 +1,4 @@
-"""The Images page's answer: the prediction, a card a method as soon as it is there, and questions to the maps."""
+"""Results of the Images page: the prediction, a card for each method once it is computed, and tests of the maps."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ from engine.vision.picture import ModelView, read_view
 from engine.word_units import BASELINE
 
 PatchMask = Bool[np.ndarray, "row column"]
-"""The patches that show what the label names."""
+"""The patches that show the labeled object."""
 CHANCE = "Chance, on average"
 TYPE_LABELS = "Type two or more labels above, such as: a cat, a dog."
 MOST_CLASSES = 3
-"""Classes of the prediction that have a bar: the maps should be near the top of the page."""
+"""Number of classes with a bar; few, so that the maps are near the top of the page."""
 TRUTH_MEANING = (
     "Overlap: how many patches of the object are among the same number of highest-scored patches. Pointing game: "
     "whether the highest-scored patch is one of them (Zhang et al., 2018). Coverage: how many of the highest-scored "
@@ -64,18 +64,18 @@ TRUTH_CAUTION = (
 )
 Explanations = Mapping[str, Explanation]
 EVEN = 0.02
-"""Proportions that differ by less are called the same: sides are whole pixels."""
+"""Aspect ratios that differ by less count as the same, because sides are whole pixels."""
 Size = tuple[int, int]
 """Height and width in pixels."""
 
 
 def true_patches(model: str, mask: Bool[np.ndarray, "height width"] | None) -> PatchMask | None:
-    """The patches that belong to a picture's mask, in the model's own grid; None where the truth is not known."""
+    """Return the patches covered by a picture's mask, in the model's own grid, or None if the truth is unknown."""
     return None if mask is None else read_view(model).patches(mask)
 
 
 def describe_agreement(explanation: Explanation, truth: PatchMask | None, seed: int) -> list[str]:
-    """The overlap of a map with the truth and the pointing game, a line each."""
+    """Describe the overlap of a map with the truth and the pointing game, one line each."""
     if truth is None:
         return []
     if reason := truth_skip_reason(truth, "patch"):
@@ -91,7 +91,7 @@ def describe_agreement(explanation: Explanation, truth: PatchMask | None, seed: 
 
 
 def explain_agreement(chance: TruthScores) -> str:
-    """What the maps are compared with."""
+    """Describe what the maps are compared with."""
     covers = "at least half of each" if chance.size > 1 else "at least half of it, or more of it than of any other"
     shown = "shows" if chance.size == 1 else "show"
     return f"{chance.size} of {chance.n} patches {shown} the object: the outline covers {covers}. {TRUTH_CAUTION}"
@@ -100,7 +100,7 @@ def explain_agreement(chance: TruthScores) -> str:
 def draw_truth(
     methods: Mapping[str, Explainer], explanations: Mapping[str, Explanation], truth: PatchMask | None, seed: int
 ) -> None:
-    """Draw what the maps are compared with, and on request a table. Nothing where the truth is not known."""
+    """Draw what the maps are compared with, and on request a table; nothing if the truth is unknown."""
     if truth is None or truth_skip_reason(truth) or not explanations:
         return
     chance = expected_truth_scores(truth.size, int(truth.sum()))
@@ -114,7 +114,7 @@ def draw_truth(
     ]
     st.html(f'<div class="xg"><p class="xg-answer">{escape(truth_answer(rows, chance, blind))}</p></div>')
     st.caption(explain_agreement(chance))
-    # On request, because the lines beside the maps say most of it.
+    # On request, because the lines next to the maps contain most of it.
     if not st.toggle(
         "Compare all methods with chance", key=key("open.truth"), persist_state=PERSIST, help=TRUTH_MEANING
     ):
@@ -123,7 +123,7 @@ def draw_truth(
 
 
 def truth_answer(rows: Mapping[str, TruthScores], chance: TruthScores, blind: Collection[str]) -> str:
-    """The methods with the highest overlap, and how often the highest-scored patch shows the object, beside chance.
+    """Describe the methods with the highest overlap and the number of hits in the pointing game, compared with chance.
 
     `blind`: methods that are not counted, because their scores are random or all equal.
     """
@@ -142,7 +142,7 @@ def truth_answer(rows: Mapping[str, TruthScores], chance: TruthScores, blind: Co
 
 
 def truth_table_html(rows: Mapping[str, TruthScores], chance: TruthScores) -> str:
-    """The scores of chance, then the methods, the best overlap first. Names are escaped."""
+    """HTML of the scores of chance and of the methods, the best overlap first. Names are escaped."""
     best = sorted(rows.items(), key=lambda row: (-row[1].overlap, row[1].mean_rank))
     names = ("overlap", "pointing game", f"coverage: patches needed, of {chance.n}", "mean rank of the object")
     lines = [_row_html(CHANCE, chance, percent(chance.pointing))]
@@ -161,8 +161,11 @@ def _row_html(name: str, scores: TruthScores, game: str) -> str:
 
 
 def draw_prediction(state: PictureState, control_place: DeltaGenerator | None) -> Explanation | None:
-    """Draw the prediction as bars, and in its place the choice of the class; None after saying why there is none."""
-    if state.picture is None:  # its controls have said why
+    """Draw the prediction as bars and return its explanation, or draw the reason why there is none and return None.
+
+    `control_place`: container of the choice of the class.
+    """
+    if state.picture is None:  # its controls have drawn the reason
         return None
     if not state.model:
         st.info("Pick a model above, or type the folder of a checkpoint or a hub ID.")
@@ -181,7 +184,7 @@ def draw_methods(
     truth: PatchMask | None,
     lines: Sequence[str],
 ) -> dict[str, Explanation]:
-    """Draw the picture with `lines` below it, then a card for each chosen method; return what succeeded."""
+    """Draw the picture with `lines` below it, then a card for each chosen method. Return the computed explanations."""
     progress, cards = st.empty(), st.container(gap=None, key=CARDS_KEY)
     _draw_picture(state, cards, lines)
     if not state.methods:
@@ -216,7 +219,7 @@ def draw_methods(
 
 
 def _draw_picture(state: PictureState, cards: DeltaGenerator, lines: Sequence[str]) -> None:
-    """Draw the picture once for all cards, and as a card of its own: as the model sees it."""
+    """Add the picture as the model sees it, once for all cards, and draw it on a card of its own."""
     if state.picture is None:
         return
     view, mask = read_view(state.model), state.focus.mask if state.view.outline else None
@@ -228,7 +231,7 @@ def _draw_picture(state: PictureState, cards: DeltaGenerator, lines: Sequence[st
 def draw_summary(
     state: PictureState, methods: Mapping[str, Explainer], explanations: Explanations, probe: Explanation
 ) -> None:
-    """Draw the sentence on the maps."""
+    """Draw the summary sentence of the maps."""
     names = [probe.tokens[position].text for position in probe.features]
     draw_map_summary(methods, explanations, _patch_scores, names, "patch")
 
@@ -236,7 +239,7 @@ def draw_summary(
 def draw_questions(
     state: PictureState, methods: Mapping[str, Explainer], explanations: Explanations, probe: Explanation
 ) -> None:
-    """Draw curves of deletion and insertion or the agreement of the maps, computed on request."""
+    """Draw the deletion and insertion curves or the agreement of the maps, computed on request."""
     page = QuestionPage("picture", state, PICTURE_WORDS, "patch", state.request, key, _patch_scores)
     question_section(page, methods, explanations, probe)
 
@@ -245,7 +248,7 @@ def draw_ablation(
     state: PictureState, methods: Mapping[str, Explainer], explanations: Explanations, probe: Explanation
 ) -> None:
     """Draw the prediction without the pinned patches."""
-    # Pins number the patches; what is beyond them is beyond the positions too, and no patch.
+    # Pins are indices of patches; an index beyond the patches is also beyond the positions, and is dropped.
     positions = [int(probe.features[0]) + patch for patch in state.pins]
     names = [probe.tokens[position].text for position in removable_pins(positions, probe.tokens)]
     ablation_area(state.request(PROBE), positions, names, PICTURE_WORDS, methods, explanations, probe)
@@ -256,9 +259,9 @@ def _patch_scores(explanation: Explanation) -> Float[np.ndarray, "patch"]:
 
 
 def describe_picture(focus: PictureFocus, opened: OpenPictures) -> tuple[str, ...]:
-    """Lines of text: name and true class, how that fits the model's classes, its preprocessing. Loads nothing.
+    """Return lines on the picture: its name and true class, whether the model has that class, and its preprocessing.
 
-    Errors: those of a model whose files cannot be read.
+    No model is loaded. Errors: those of a model whose files cannot be read.
     """
     if focus.picture is None:
         return ()
@@ -271,15 +274,15 @@ def describe_picture(focus: PictureFocus, opened: OpenPictures) -> tuple[str, ..
 
 
 def describe_name(focus: PictureFocus, label: str) -> str:
-    """The name of the picture, and its label where that is known."""
+    """Return the name of the picture, with its label if known."""
     name = focus.name or f"example {focus.index}"
-    if not {".", "/"} & set(name):  # the name of a file stays as it is written
+    if not {".", "/"} & set(name):  # the name of a file is left unchanged
         name = f"{name[:1].upper()}{name[1:]}"
     return f"{name}: {label}." if label else f"{name}."
 
 
 def describe_preprocessing(view: ModelView, size: Size) -> str:
-    """The preprocessing of a picture of that size; empty where the model sees every pixel unchanged."""
+    """Describe the preprocessing of a picture of this size; empty if the model sees every pixel unchanged."""
     resized = replace(view.preprocessing, crop=None).output_size(*size)
     steps = [*_describe_resize(size, resized), *_describe_crop(resized, view.size)]
     return f"{_describe_size(size)} pixels, {join_names(steps)}." if steps else ""

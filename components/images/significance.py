@@ -1,4 +1,4 @@
-"""The patches of a picture that survive a test against those of other pictures, on request."""
+"""Significance test of a picture's patches against the patches of other pictures, on request."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
     from engine.significance import pictures as picture_significance
     from engine.significance.pictures import PictureSignificance, PictureSignificanceQuery
-else:  # it loads torch, which most visits do without
+else:  # it imports torch, which most visits do not need
     picture_significance = LazyModule("engine.significance.pictures")
 
 SCOPE = "xg-significance"
 MOST_AT_ONCE = 3_000
-"""More evaluations, which take more than a few seconds on a CPU, start on request."""
+"""Maximum number of evaluations that start without a click; more take longer than a few seconds on a CPU."""
 CAUTION = (
     "The patches of another picture do not fit their neighbors here. So a patch can survive because it continues its "
     "surroundings, not because of what it shows."
@@ -57,7 +57,7 @@ ASSUMPTION = (
 
 
 def draw_significance(state: PictureState) -> None:
-    """Draw the switch and, once it is on, the patches that survive."""
+    """Draw the toggle and, once it is on, the significant patches."""
     if state.picture is None:
         return
     st.subheader("Test the patches", anchor=False)
@@ -101,7 +101,7 @@ def draw_significance(state: PictureState) -> None:
 
 
 def _is_started(query: PictureSignificanceQuery) -> bool:
-    """Whether to test now: at once where it is cached or quick; else draw how long it takes and a button."""
+    """Whether to test now, since the test is cached, quick or started; else draw its cost and a button."""
     evaluations = picture_significance.most_evaluations(query)
     started, is_quick = st.session_state.get(key("started")) == query.key, evaluations <= MOST_AT_ONCE
     if is_quick or started or picture_significance.is_computed(query):
@@ -112,25 +112,25 @@ def _is_started(query: PictureSignificanceQuery) -> bool:
 
 
 def _start(test_key: str) -> None:
-    """Run this test from now on, also after the page is drawn again."""
+    """Start this test; it stays started when the page is redrawn."""
     st.session_state[key("started")] = test_key
 
 
 def query_of(state: PictureState, picture: Picture) -> PictureSignificanceQuery:
-    """The engine's query: the replacements are patches of the open data set."""
+    """Return the engine's query; the replacements are patches of the open data set."""
     return picture_significance.PictureSignificanceQuery(
         state.model, picture, state.focus.data, state.focus.split or None, state.target, seed=state.seed
     )
 
 
 def survivors(found: PictureSignificance, view: PatchTestView) -> np.ndarray:
-    """Whether each patch is significant, on the grid."""
+    """Return whether each patch is significant, on the grid."""
     alive: np.ndarray = survives(found.adjusted(view.alternative), view.rate / 100).reshape(found.grid)
     return alive
 
 
 def map_html(found: PictureSignificance, view: PatchTestView) -> str:
-    """The picture with the changes of the patches that survive. Every text is escaped."""
+    """HTML of the picture with the changes of the significant patches. All text is escaped."""
     scores = np.where(survivors(found, view), found.changes.reshape(found.grid), 0.0)
     drawn = PatchMap(scores, True, found.label)
     label = f"Patches that are significant for {found.label}. {sentence(drawn)}"
@@ -142,7 +142,7 @@ def map_html(found: PictureSignificance, view: PatchTestView) -> str:
 
 
 def answer_html(found: PictureSignificance, view: PatchTestView) -> str:
-    """How many patches survive, and the strongest of them. Every text is escaped."""
+    """HTML of the number of significant patches, and the strongest of them. All text is escaped."""
     alive, changes = survivors(found, view).ravel(), found.changes
     number, total = int(alive.sum()), count(len(alive), "patch")
     verb = "is" if number <= 1 else "are"
@@ -160,12 +160,12 @@ def answer_html(found: PictureSignificance, view: PatchTestView) -> str:
 
 
 def sorted_patches(found: PictureSignificance, view: PatchTestView) -> list[dict[str, Any]]:
-    """A row for each patch, the smallest p-value first."""
+    """Return a row for each patch, the smallest p-value first."""
     return sorted_parts(found, view, "row", "column")
 
 
 def patches_table(found: PictureSignificance, view: PatchTestView) -> pd.DataFrame:
-    """A row for each patch, rounded."""
+    """Return a row for each patch, rounded."""
     return parts_table(sorted_patches(found, view), {"Row": "row", "Column": "column"})
 
 

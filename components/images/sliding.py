@@ -1,4 +1,4 @@
-"""A window that slides over the picture: the prediction without it, live, and the fall at every position as a map."""
+"""A window that slides over the picture: the prediction without it, and a map of the fall at every position."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from engine.vision.picture import read_view
 if TYPE_CHECKING:
     from engine import sliding
     from engine.sliding import SlidingWindow
-else:  # it loads torch, which most visits do without
+else:  # it imports torch, which most visits do not need
     sliding = LazyModule("engine.sliding")
 
 SCOPE = "xg-slide"
@@ -42,7 +42,7 @@ SOURCE = (
 
 
 def draw_sliding(state: PictureState, probe: Explanation) -> None:
-    """Draw the switch and, once it is on, the window, its prediction and the map; nothing of a model of scores."""
+    """Draw the toggle and, once it is on, the window, its prediction and the map; nothing for a regression model."""
     if state.picture is None or probe.grid is None or probe.prediction.regression:
         return
     st.subheader("Slide a window", anchor=False)
@@ -80,7 +80,7 @@ def _compute(
 
 
 def _size_controls(state: PictureState, grid: tuple[int, int], controls: DeltaGenerator) -> tuple[int, int]:
-    """Draw the choice of the window and its stride, within the grid."""
+    """Draw the controls for the window and its stride, limited to the grid."""
     largest = min(grid)
     window = min(state.sliding.window, largest)
     stride = min(state.sliding.stride, window)
@@ -99,7 +99,7 @@ def _size_controls(state: PictureState, grid: tuple[int, int], controls: DeltaGe
 
 
 def _position_control(state: PictureState, result: SlidingWindow, controls: DeltaGenerator, target: int) -> int:
-    """Draw the slider of the position and a button to the largest fall. Returns the position, from 0."""
+    """Draw the slider of the position and a button to the largest fall. Return the position, from 0."""
     count = len(result.positions)
     held = min(state.sliding.position, count)
     if value(f"{SLIDING}position") != held:
@@ -119,7 +119,7 @@ def _position_control(state: PictureState, result: SlidingWindow, controls: Delt
 
 
 def map_html(result: SlidingWindow, position: int, target: int) -> str:
-    """The picture with the map of falls over it and the window outlined. Every text is escaped."""
+    """HTML of the picture with the map of falls over it and the window outlined. All text is escaped."""
     view = PatchMap(result.heat_map(target), True, result.labels[target])
     where = place(result.positions[position][0] * result.grid[1] + result.positions[position][1], result.grid[1])
     label = f"Fall of the probability of {result.labels[target]}. Window from {where}. {sentence(view)}"
@@ -130,7 +130,7 @@ def map_html(result: SlidingWindow, position: int, target: int) -> str:
 
 
 def answer_html(result: SlidingWindow, position: int, target: int) -> str:
-    """The prediction without the window, and where the probability falls most. Every text is escaped."""
+    """HTML of the prediction without the window, and of where the probability falls most. All text is escaped."""
     falls, label = result.falls(target), result.labels[target]
     row, column = result.positions[position]
     strongest = int(falls.argmax())
@@ -150,7 +150,7 @@ def answer_html(result: SlidingWindow, position: int, target: int) -> str:
 
 
 def positions_csv(result: SlidingWindow) -> str:
-    """A row for each position, with the probability of every class."""
+    """Return CSV with a row for each position and the probability of every class."""
     return to_csv(
         {
             "row": row + 1,

@@ -1,4 +1,4 @@
-"""The state of the Images page as plain values: in a link, in the widgets, and in the session between runs."""
+"""The state of the Images page, as plain values: in a link, in the widgets, and in the session between runs."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from engine.shipped.gallery import PICTURE_METHODS
 
 START = PICTURE_METHODS
 OF_A_PICTURE = ("pin",)
-"""The fields of a link that belong to one picture and to no other."""
+"""Fields of a link that belong to one picture only."""
 RECORDS = ("view", "sliding", "significance")
-"""The fields of the state that are records of options."""
+"""Fields of the state that are records of options."""
 SESSION = PageSession("picture", picture_choice.SELECTION, (*OF_A_PICTURE, "target"))
 WIDGETS, key, value, put = SESSION.widgets, SESSION.key, SESSION.value, SESSION.put
 PICKER = "picture_patch_pick"
@@ -46,9 +46,10 @@ PICKER = "picture_patch_pick"
 
 @dataclass(frozen=True)
 class PictureViewOptions:
-    """`opacity`: how much of the picture a map hides where its score is largest, in percent.
+    """View options of the Images page.
 
-    `outline`: whether the known truth is drawn. `gamma` and `scale` as in `ViewOptions`.
+    `opacity`: opacity of a map at its largest score, in percent. `outline`: whether the labeled object is outlined.
+    `gamma`, `scale`: as in `ViewOptions`.
     """
 
     opacity: int = option(OPACITY, low=0, high=MOST_OPACITY)
@@ -84,7 +85,7 @@ SIGNIFICANCE = "significance."
 
 @dataclass(frozen=True)
 class PatchTestView:
-    """The test of patches: its false discovery rate in percent, and its alternative."""
+    """Options of the test of patches: its false discovery rate in percent, and its alternative."""
 
     rate: int = option(10, choices=(5, 10, 20))
     alternative: Literal["greater", "two-sided"] = option("greater", choices=("greater", "two-sided"))
@@ -95,7 +96,7 @@ DEFAULT_TEST = PatchTestView()
 
 @dataclass(frozen=True, kw_only=True)
 class PictureState(PageState):
-    """`pins` are patches, row by row."""
+    """State of the Images page. `pins`: indices of patches, row by row."""
 
     focus: PictureFocus
     view: PictureViewOptions = DEFAULT_PICTURE_VIEW
@@ -116,7 +117,7 @@ class PictureState(PageState):
         return self.focus.picture
 
     def request(self, method: str) -> Request:
-        """The engine's request for one method. Errors: no picture can be read."""
+        """Return the engine's request for one method. Errors: no picture can be read."""
         if self.picture is None:
             raise UsageError(f"picture: {self.focus.error}")
         params = self.params.get(method, {})
@@ -126,7 +127,7 @@ class PictureState(PageState):
 def read_state(
     query: Query, models: list[str], methods: Mapping[str, Explainer], opened: OpenPictures
 ) -> tuple[PictureState, list[str]]:
-    """The state of a link, and a sentence for everything in it that is not known."""
+    """Return the state of a link, and a sentence for each unknown value in it."""
     notes: list[str] = []
     last = last_values(query)
     focus = read_picture_focus(last, models, opened, notes)
@@ -137,12 +138,12 @@ def read_state(
 
 
 def write_state(state: PictureState) -> Query:
-    """The link that reopens the state: only what differs from the default is written."""
+    """Return the link that reopens the state. Only values that differ from their defaults are written."""
     return write_picture_focus(state.focus) | write_shared(state) | write_record(state, names=RECORDS)
 
 
 def load_state(models: list[str], methods: Mapping[str, Explainer]) -> tuple[PictureState, OpenPictures, list[str]]:
-    """Fill the widgets that have no value yet. Returns the state of the last link and what was wrong in it."""
+    """Fill the widgets that have no value yet. Return the state of the last link, its data set and its errors."""
     link, fresh = SESSION.follow()
     opened = open_pictures(*picture_choice.requested_dataset(link))
     state, notes = read_state(link, models, methods, opened)
@@ -157,8 +158,11 @@ def load_state(models: list[str], methods: Mapping[str, Explainer]) -> tuple[Pic
 
 
 def read_controls(loaded: PictureState, methods: Mapping[str, Explainer], opened: OpenPictures) -> PictureState:
-    """The state of the controls. Pins and the class go with the picture or the model that they belong to."""
-    if value("seed") is None:  # never empty: a run that a click cut short gave the controls back without values
+    """Return the state of the controls.
+
+    A new model resets the class and the pins, a new picture the pins.
+    """
+    if value("seed") is None:  # only after an interrupted run, which left the controls without values
         SESSION.clear()
         st.rerun()
     focus = picture_choice.read_controls(opened)
@@ -175,12 +179,12 @@ def read_controls(loaded: PictureState, methods: Mapping[str, Explainer], opened
 
 
 def offered_methods(methods: Mapping[str, Explainer], opened: OpenPictures) -> Mapping[str, Explainer]:
-    """The methods to offer for the picture that the controls show."""
+    """Return the methods to offer for the picture that the controls show."""
     return methods_for_input(methods, value("methods") or (), picture_choice.read_controls(opened).picture)
 
 
 def draw_options(methods: Mapping[str, Explainer], opened: OpenPictures, line: DeltaGenerator) -> DeltaGenerator | None:
-    """Draw the popover of the rare controls. While it is open, returns the place of the explained class."""
+    """Draw the popover of the rare controls. Return the container for the explained class, or None if it is closed."""
     if (options := options_popover(WIDGETS, line)) is None:
         return None
     with options:
@@ -199,7 +203,7 @@ def draw_options(methods: Mapping[str, Explainer], opened: OpenPictures, line: D
 
 
 def draw_pins(state: PictureState, probe: Explanation) -> None:
-    """Draw the strip of the pinned patches; nothing where there is no map to click. `probe` has the grid."""
+    """Draw the strip of pinned patches; nothing without a map to click. `probe`: the explanation that has the grid."""
     if probe.grid is None:
         return
     if error := explain_lost_pins(probe.grid, state.pins):
@@ -209,7 +213,7 @@ def draw_pins(state: PictureState, probe: Explanation) -> None:
 
 
 def explain_lost_pins(grid: tuple[int, int], pins: Pins) -> str:
-    """The sentence on pins that the grid does not have; empty where it has all."""
+    """Return a sentence on the pins outside the grid, or an empty string if there are none."""
     beyond = ", ".join(str(pin) for pin in pins if pin not in on_grid(grid, pins))
     if not beyond:
         return ""

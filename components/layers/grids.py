@@ -1,6 +1,6 @@
-"""The grids of the Layers page as HTML: layers as rows, the last one on top, positions or heads as columns.
+"""The grids of the Layers page as HTML. Rows are layers, the last one on top; columns are positions or heads.
 
-Every name is escaped.
+All names are escaped.
 """
 
 from __future__ import annotations
@@ -23,23 +23,24 @@ EMBEDDING = "Embedding"
 HEADS, RESIDUAL = "heads", "residual"
 NEARLY = 0.9
 FIT = 5
-"""Columns that fit on a phone."""
+"""Number of columns that fit on a phone."""
 LEAST_SHOWN = 0.005
-"""A smaller value is drawn without a number."""
+"""Smallest value that is drawn with a number."""
 READ = "prediction"
-"""The column of the logit lens from which the model reads its own prediction."""
+"""Label of the column of the logit lens from which the model reads its own prediction."""
 
 
 def layer_name(row: int, site: str = RESIDUAL) -> str:
-    """The name of a row: of the residual stream, the first is the embedding."""
+    """Return the name of a row. The first row of the residual stream is the embedding."""
     number = row - 1 if site == RESIDUAL else row
     return EMBEDDING if number < 0 else f"Layer {number}"
 
 
 def lens_html(result: LensResult) -> str:
-    """Each cell names the most probable output, with the probability of the target as its color and number.
+    """HTML grid of the logit lens.
 
-    The number says that it is the target's where the word is another one.
+    Each cell names the most probable output; its color and number are the probability of the target. The number is
+    labeled “target” if that is another output. For a regression head, color and number are the score.
     """
     largest = max(1e-9, float(abs(result.value).max())) if result.regression else 1.0
     whole = result.read_position is None
@@ -80,7 +81,10 @@ def _lens_cell(result: LensResult, depth: int, at: int | None, largest: float, i
 
 
 def patch_html(preview: PatchPreview, site: str, shares: Effects, exact: bool) -> str:
-    """The restored share of each place, zero-centered: blue restores the clean run, orange moves away from it."""
+    """HTML grid of the restored share of each place, on a zero-centered scale.
+
+    Blue moves toward the clean run, orange away from it.
+    """
     largest = max(1.0, float(abs(shares).max()))
     if site == HEADS:
         heads = "".join(f'<th scope="col">{at}</th>' for at in range(shares.shape[1]))
@@ -119,7 +123,7 @@ def _head(token: Token, below: str) -> str:
 
 
 def _pair_head(at: int, one: Token, other: Token, corrupted: bool) -> str:
-    """A token, and below it the one of the corrupted text where it differs."""
+    """HTML column head of a token, with the token of the corrupted text below it if it differs."""
     if one.text == other.text:
         return _head(one, f"{at} corrupted" if corrupted else str(at))
     name = f"<bdi>{escape(_visible(one.text))}</bdi><small>← <bdi>{escape(_visible(other.text))}</bdi></small>"
@@ -127,7 +131,7 @@ def _pair_head(at: int, one: Token, other: Token, corrupted: bool) -> str:
 
 
 def _box(label: str, heads: str, rows: Sequence[str], legend: str, scale: str, from_end: bool = False) -> str:
-    """A grid that scrolls sideways. `from_end`: a phone shows its last columns first."""
+    """HTML of a grid that scrolls sideways, with its legend. `from_end`: a phone shows its last columns first."""
     more = '<p class="xg-small xg-more">Scroll sideways for more columns.</p>' if heads.count("<th") > FIT else ""
     start = " xg-from-end" if more and from_end else ""
     return (
@@ -139,14 +143,15 @@ def _box(label: str, heads: str, rows: Sequence[str], legend: str, scale: str, f
 
 
 def _visible(text: str) -> str:
-    """A token with its white space visible."""
+    """Return a token with visible white space."""
     return visible_token(text) or "␣"
 
 
 def best_places(shares: Effects, least: float) -> list[tuple[int, int, int, float]]:
-    """Runs of rows with the same best place: (first row, last row, place, its largest share); none below `least`.
+    """Return runs of rows with the same best place, as (first row, last row, place, its largest share).
 
-    A place stays the best one of the rows before while it is within a tenth of theirs.
+    Rows are visited from the last to the first. A place remains the best one while its share is at least `NEARLY` times
+    the row's largest. Rows whose largest share is below `least` are skipped.
     """
     runs: list[tuple[int, int, int, float]] = []
     for row in reversed(range(len(shares))):
@@ -163,7 +168,7 @@ def best_places(shares: Effects, least: float) -> list[tuple[int, int, int, floa
 
 
 def heads_html(means: Effects, errors: Effects) -> str:
-    """The mean share of the prediction that each head moves."""
+    """HTML grid of the mean share of the prediction that each head moves. `errors`: standard errors of the means."""
     largest = float(means.max()) or 1.0
     heads = "".join(f'<th scope="col">{at}</th>' for at in range(means.shape[1]))
     rows = []

@@ -69,11 +69,11 @@ from engine.table_io import to_csv
 
 T = TypeVar("T")
 MOST_OPERATIONS = 2e11
-"""A larger exact map, which takes many seconds on a CPU, is computed on request."""
+"""Number of operations up to which an exact map is computed at once; more take many seconds on a CPU."""
 READABLE, MOST_EDGES = 60, 400
-"""Edges that a person can follow, and that are drawn at most."""
+"""Maximum number of edges of a readable graph, and of any graph that is drawn."""
 LEAST_SHARE = 0.1
-"""The least restored share that the sentence names."""
+"""Smallest restored share that the sentence names; half of it for sites other than the residual stream."""
 SOURCES = (
     "Logit lens: nostalgebraist (2020), interpreting GPT: the logit lens.",
     "Activation patching: F. Zhang and N. Nanda (2024), Towards best practices of activation patching in language "
@@ -151,7 +151,7 @@ def _draw_inputs(loaded: LayersState) -> None:
 
 
 def _draw_texts(clean: str, clean_label: str, corrupted: str, corrupted_label: str, is_text: bool) -> None:
-    """A clean text beside its corrupted one. `is_text`: whether the corrupted run has a text of its own."""
+    """Draw a clean text next to its corrupted one. `is_text`: whether the corrupted run has its own text."""
     left, right = st.columns(2, gap="small")
     left.text_area(clean_label, key=key(clean), height=68, persist_state=PERSIST, max_chars=MOST_CHARACTERS)
     if is_text:
@@ -196,7 +196,7 @@ def _run(cache_key: str, task: Callable[[], T]) -> T:
 
 
 def _lens_area(state: LayersState, answer: DeltaGenerator) -> LensResult | None:
-    """The logit lens. None where it failed: then nothing below would work."""
+    """Draw the logit lens and return its result, or None if it failed: then the sections below would fail too."""
     try:
         if not state.text.strip():
             raise UsageError("text: must have at least one word, got none. Type a text, or choose an example above.")
@@ -219,7 +219,7 @@ def _lens_area(state: LayersState, answer: DeltaGenerator) -> LensResult | None:
 
 
 def lens_answer(result: LensResult) -> str:
-    """The layer from which on the lens reads the prediction, in a sentence; HTML."""
+    """Return a sentence, as HTML, on the layer from which the lens reads the prediction."""
     final, value = f"“{name_html(result.reading_top[-1])}”", float(result.reading_top_value[-1])
     if result.regression:
         nearest = int(abs(result.reading - result.reading[-1]).argmin())
@@ -281,7 +281,10 @@ def _patch_area(state: LayersState, result: LensResult, answer: DeltaGenerator) 
 
 
 def _exact_map(state: LayersState, preview: PatchPreview) -> PatchingResult | None:
-    """The exact map, at once where it is cached or quick, else on request; None before that."""
+    """Return the exact map, or None if it is not available.
+
+    A cached map is always returned. Others are computed only for the exact view: at once if quick, else on request.
+    """
     query = state.query
     map_key, evaluations = query.key(patching.EXACT), patching.evaluations(preview, state.site)
     is_there = patching.is_patched(query)
@@ -303,12 +306,12 @@ def _exact_map(state: LayersState, preview: PatchPreview) -> PatchingResult | No
 
 
 def _start_map(map_key: str) -> None:
-    """Compute this map from now on, also after the page is drawn again."""
+    """Request this map, for this and later reruns of the page (a callback)."""
     st.session_state[key("started")] = map_key
 
 
 def patch_answer(preview: PatchPreview, site: str, shares: Any, exact: bool) -> str:
-    """Which places bring back the difference, in a sentence; HTML."""
+    """Return a sentence, as HTML, on the places that restore most of the difference."""
     estimated = "" if exact else " (estimated by gradients)"
     if site == RESIDUAL:
         runs = best_places(shares, LEAST_SHARE)
@@ -343,7 +346,7 @@ def _place(preview: PatchPreview, at: int) -> str:
 
 
 def _rows(first: int, last: int) -> str:
-    """Rows of the residual stream in words."""
+    """Return a range of rows of the residual stream in words."""
     if first == last:
         return f"at the {layer_name(first).lower()}" if first == 0 else f"after {layer_name(first).lower()}"
     start = "from the embedding" if first == 0 else f"from {layer_name(first).lower()}"
@@ -351,7 +354,7 @@ def _rows(first: int, last: int) -> str:
 
 
 def patch_facts_html(preview: PatchPreview, exact: PatchingResult | None) -> str:
-    """Corruption, metric, both runs, the correlation of preview and exact map, and the check."""
+    """HTML of the corruption, the metric, both runs, the correlation of preview and exact map, and the check."""
     unit = {"probability": percent, "kl": plain}.get(preview.query.metric, signed)
     runs = [
         f"{name} run: {name_html(top)} ({percent(value) if preview.contrast else signed(value)})"
@@ -399,7 +402,7 @@ def _routes_area(state: LayersState) -> None:
 
 
 def routes_answer(result: InformationRoutes) -> str:
-    """The tokens that the prediction is written from and the heads that move most; HTML."""
+    """Return sentences, as HTML, on the tokens that the prediction is written from and the heads that move most."""
     shares = result.flow.nodes[0]
     tokens = [
         f"“{name_html(result.tokens[at].text)}” ({percent(float(shares[at]))})"
@@ -413,7 +416,7 @@ def routes_answer(result: InformationRoutes) -> str:
 
 
 def readable_threshold(result: InformationRoutes) -> float:
-    """The least threshold at which a person can follow the graph."""
+    """Return the smallest threshold at which the graph has at most `READABLE` edges, the largest one if none has."""
     chosen = max(THRESHOLDS)
     for threshold in sorted(THRESHOLDS, reverse=True):
         pruned = routes.prune_edges(result.flow, threshold, READABLE)
@@ -424,9 +427,9 @@ def readable_threshold(result: InformationRoutes) -> float:
 
 
 def _threshold_slider(threshold: float, slider: str) -> None:
-    """A slider at the threshold of the drawing, chosen or default; only a choice is remembered.
+    """Draw a slider at the threshold of the drawing, chosen or default. Only a choice of the user is stored.
 
-    `slider`: its key, another one where the default is another: the browser would report the last value as a choice.
+    `slider`: its key, which must differ for each default; otherwise the browser reports the last value as a choice.
     """
     st.session_state[slider] = threshold
 
@@ -488,7 +491,7 @@ def _head_rows(result: HeadImportance) -> Iterator[dict[str, Any]]:
 
 
 def _command(state: LayersState, name: str, more: list[str] | None = None) -> str:
-    """The command that makes the same numbers; options with their default value are left out."""
+    """Return the command that computes the same values, without the options that have their default value."""
     arguments = ["exegesis", "layers", name, "--model", state.model, *text_arguments(state.example)]
     if name == "patch":
         arguments += (
@@ -509,7 +512,7 @@ def _files(
     name: str, csv: Callable[[], str], plain_json: Callable[[], Any], help: str, command: str,
     svg: Callable[[], str] | None = None,
 ) -> None:  # fmt: skip
-    """A popover with the files of one section and the command that repeats it."""
+    """Draw a popover with the files of one section and the command that repeats it."""
     with st.popover(f"Export {name}"):
         file_button("CSV", f"exegesis-{name}.csv", "text/csv", csv, help, key(f"{name}.csv"))
         file_button(

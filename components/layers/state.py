@@ -1,4 +1,4 @@
-"""The state of the Layers page: model, both texts, what is patched and how it is drawn, in the widgets and the link."""
+"""The state of the Layers page, in the widgets and the link: model, both texts, patching and display options."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CORRUPTIONS = {"text": "Another text", "noise": "Noise", "mean": "Mean embedding
 METRICS = {"logit_difference": "Logit difference", "probability": "Probability", "kl": "KL divergence"}
 VIEWS = {"exact": "Exact", "preview": "Gradient preview"}
 MOST_CHARACTERS = 1500
-"""Longer texts are for the command: a link cannot hold them, and a grid of their tokens cannot be read."""
+"""Maximum length of a text. Longer ones need the command: they do not fit into a link or a readable grid."""
 MOST_PLACE = 9999
 USUAL = "The default is used."
 
@@ -64,7 +64,7 @@ EXAMPLES = (
 
 
 def patch_examples() -> list[PatchExample]:
-    """The examples whose models are here."""
+    """Return the examples whose models are available."""
     models = list_models("text")
     return [one for one in EXAMPLES if one.model in models]
 
@@ -79,11 +79,11 @@ def _read_tokens(given: list[str], said: list[str]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class LayersState:
-    """`chat`: whether a language model reads the texts in its chat template.
+    """The state of the page.
 
-    `threshold`: the least importance of an edge of the routes, None for one that reads well.
-
-    `data`, `examples`: the data set of head importance, and how many of its examples.
+    `chat`: whether a language model reads the texts in its chat template. `threshold`: smallest importance of a drawn
+    edge of the routes; None for the smallest that keeps the graph readable. `data`, `examples`: data set of head
+    importance, and number of its examples.
     """
 
     model: str = option("reviews-minilm")
@@ -108,7 +108,7 @@ class LayersState:
 
     @property
     def example(self) -> Example:
-        """Errors: the second text is missing."""
+        """The input of the clean run. Errors: the second text is missing."""
         if self.chat and has_chat_template(self.model):
             return Prompt(self.text, chat=True)
         if self.has_pair and not self.pair.strip():
@@ -117,7 +117,7 @@ class LayersState:
 
     @property
     def query(self) -> PatchQuery:
-        """The engine's query. Errors: no corrupted text, no token to corrupt."""
+        """The query for the engine. Errors: there is no corrupted text, or no token to corrupt."""
         corrupted = self.corrupted if self.corruption == "text" else None
         example, tokens = self.example, () if self.corruption == "text" else self.tokens
         pair = self.corrupted_pair if self.corruption == "text" and example.text_pair is not None else None
@@ -133,11 +133,11 @@ OWN = (
     "text", "corrupted", "has_pair", "pair", "corrupted_pair", "chat", "corruption", "tokens", "site", "metric",
     "view", "target", "contrast", "seed", "threshold", "data", "examples",
 )  # fmt: skip
-"""The fields with one control each, apart from the model."""
+"""Fields that have one control each, except the model."""
 
 
 def load() -> tuple[LayersState, list[str]]:
-    """Fill the widgets that have no value yet. Returns the state of the last link and what was wrong in it."""
+    """Fill the widgets that have no value yet. Return the state of the last link and its errors."""
     link, fresh = SESSION.follow()
     errors: list[str] = []
     # A link without texts opens the first example.
@@ -149,13 +149,13 @@ def load() -> tuple[LayersState, list[str]]:
 
 
 def write(state: LayersState) -> Query:
-    """The link that reopens the state: model and texts always, of the rest what differs from the default."""
+    """Return the link that reopens the state: model and texts, and other values that differ from their defaults."""
     texts = {name: [getattr(state, name)] for name in ("model", "text", "corrupted")}
     return texts | write_record(state, names=[name for name in (*OWN, "opened") if name not in texts])
 
 
 def from_widgets(loaded: LayersState) -> LayersState:
-    """The state that the controls show."""
+    """Return the state that the controls show. Another model resets target, contrast and corrupted tokens."""
     state = SESSION.read_record("", loaded, OWN)
     model = str(SESSION.selection.value("model") or loaded.model).strip()
     if model != loaded.model:
@@ -164,12 +164,12 @@ def from_widgets(loaded: LayersState) -> LayersState:
 
 
 def save(state: LayersState, loaded: LayersState) -> None:
-    """Remember the state and put it into the address."""
+    """Save the state and write its link to the address if it changed."""
     SESSION.remember(state, loaded, write)
 
 
 def show_example(example: PatchExample) -> None:
-    """Show an example, in a callback."""
+    """Show an example (a callback)."""
     state = _of_example(example)
     SESSION.replace(_values(state))
     SESSION.selection.put("model", state.model)

@@ -1,1 +1,1 @@
-"""The Library page: jobs, models, data sets, the cache, the device."""
+"""The Library page: jobs, models, data sets, previews, imported maps, the cache and the device."""

@@ -40,9 +40,9 @@ else:  # the second imports torch and transformers
 INSPECTION_KEY, CHECK_FAILURE_KEY = "library_checked_model", "library_check_failed"
 NAME_KEY = "library.model_to_check"
 ADAPTER = "LoRA adapter"
-"""The kind on the card of a model that is stored as a change to its base."""
+"""Kind on the card of a model that is stored as a change to its base."""
 PICTURES = 10
-"""Number of pictures on a card; generated sets and folders begin with one of each class."""
+"""Number of pictures on a card; generated sets and folders begin with one picture of each class."""
 FIRST = ("size", "licence", "intended_use", "limits")
 MODEL_KEY, DATASET_KEY = "library_selected_model", "library_selected_dataset"
 """Session keys: the name of the selected row."""
@@ -71,7 +71,7 @@ def draw_models() -> None:
 
 
 def model_row(name: str, is_base: bool) -> dict[str, object]:
-    """The row of a model; of one whose card cannot be read, its name only."""
+    """Return the table row of a model; only its name if its card cannot be read."""
     try:
         card, kind, size = catalog.card(name), kind_of_model(name), model_size(name)
     except ExegesisError:
@@ -92,7 +92,7 @@ def model_row(name: str, is_base: bool) -> dict[str, object]:
 
 
 def shorten_sets(names: str) -> str:
-    """The first of several data sets and the number of others: the card names all."""
+    """Shorten a list of data sets to the first and the number of others; the card names all."""
     first, *others = names.split("; ")
     return f"{first} and {len(others)} more" if others else first
 
@@ -111,7 +111,7 @@ def _model_columns() -> dict[str, Any]:
 
 
 def _draw_rows(key: str, names: Sequence[str], rows: list[dict[str, object]], columns: dict[str, Any]) -> None:
-    """Draw a table of which a row can be selected; the session key then holds the name."""
+    """Draw a table with selectable rows; the session key then holds the selected name."""
     chosen = st.session_state.get(key)
     place = names.index(chosen) if chosen in names else None
     row_choice(
@@ -152,12 +152,12 @@ def _draw_page_buttons(name: str, is_image: bool) -> None:
 
 
 def view_facts(name: str) -> dict[str, object]:
-    """Additional facts on the card of an image model."""
+    """Return additional facts for the card of an image model."""
     return {**read_view(name).describe(), "parameters": f"{stored_parameters(name):,}"}
 
 
 def card_facts(card: dict[str, Any], revision: str, view: Mapping[str, object] | None = None) -> dict[str, object]:
-    """The facts on a model's card, by name. `view`: its parameters, and facts about the input of an image model."""
+    """Return the facts on a model's card, by name. `view`: its parameters, and the input of an image model."""
     return {
         "use": card.get("intended_use"),
         "labels": ", ".join(card.get("labels") or []),
@@ -171,7 +171,7 @@ def card_facts(card: dict[str, Any], revision: str, view: Mapping[str, object] |
 
 
 def _stored_size(card: dict[str, Any]) -> str:
-    """The stored size, and the base of an adapter."""
+    """Return the stored size, with the base of an adapter."""
     if not card.get("bytes"):
         return ""
     base = (card.get("base") or {}).get("name")
@@ -179,7 +179,7 @@ def _stored_size(card: dict[str, Any]) -> str:
 
 
 def measured_scores(card: dict[str, Any]) -> dict[str, str]:
-    """The scores on splits that were not used for model selection; others only if there are none."""
+    """Return the scores on splits that were not used for model selection, or the other scores if there are none."""
     metric = card.get("metric") or "score"
     return {
         f"{metric}, {split}": f"{score['value']:.3f} on {count(score['count'], 'example')}"
@@ -188,7 +188,7 @@ def measured_scores(card: dict[str, Any]) -> dict[str, str]:
 
 
 def draw_fetchable_models() -> None:
-    """Draw the language models that are not stored here yet, each with a button that fetches it: an organizer's."""
+    """Draw the language models that are not stored here yet, each with a download button; for the organizer only."""
     for name in fetchable_models():
         with st.container(border=True, key=f"fetch-{name}", gap="xsmall"):
             st.subheader("Fetch a language model", anchor=False)
@@ -199,7 +199,7 @@ def draw_fetchable_models() -> None:
 
 
 def fetchable_facts(name: str) -> dict[str, object]:
-    """What is known of a model that is not stored here yet."""
+    """Return the facts about a model that is not stored here yet."""
     source = FETCHED[name]
     return {
         "name": name,
@@ -252,7 +252,7 @@ def _draw_inspection(result: dict[str, Any]) -> None:
 
 
 def inspection_facts(result: dict[str, Any]) -> dict[str, object]:
-    """The facts of a loaded model; an image model has a grid of patches in place of a longest input."""
+    """Return the facts of a loaded model; an image model has a grid of patches instead of a longest input."""
     names = ("name", "family", "task", "folder", "base", "revision")
     facts: dict[str, object] = {name: result.get(name) for name in names}
     facts["labels"] = ", ".join(map(str, result["labels"]))
@@ -270,7 +270,7 @@ def _draw_full_card(name: str) -> None:
 
 
 def without_title(card: str) -> str:
-    """The card's Markdown without its first heading, which the page shows already."""
+    """Return the card's Markdown without its first heading, which the page already shows."""
     first, _, rest = card.partition("\n")
     return rest.strip() if first.startswith("# ") else card
 
@@ -294,7 +294,7 @@ def draw_datasets() -> None:
 
 
 def dataset_row(name: str, card: DatasetCard, kind: str) -> dict[str, object]:
-    """The row of a data set."""
+    """Return the table row of a data set."""
     row = {"Data set": name, "Title": card.title, "Input": INPUTS[kind], "Size": card.size, "License": card.licence}
     return {**row, "Intended use": card.intended_use}
 

@@ -104,7 +104,7 @@ def explain_spec(model: str, data: str, count: int, methods: list[str]) -> dict[
     if not model:
         raise unknown("model", model, _models())
     examples: list[dict[str, Plain]]
-    if kind_of_model(model) == "image":  # by index: a picture is too large for a spec
+    if kind_of_model(model) == "image":  # by index, because a picture is too large for a spec
         examples = [{"dataset": data, "index": index} for index in range(len(load_images(data, limit=count)))]
     else:
         texts = [labeled.example.as_plain() for labeled in load(data, limit=count).examples]
@@ -115,7 +115,7 @@ def explain_spec(model: str, data: str, count: int, methods: list[str]) -> dict[
 def _draw_controls(titles: dict[str, str]) -> None:
     left, middle, right = st.columns([2, 2, 1], gap="medium")
     datasets = [*list_datasets("text"), *list_datasets("image")]
-    labels = ModelLabels(str(st.session_state.get(DATA) or datasets[0]), {})  # as of the last start: this is a form
+    labels = ModelLabels(str(st.session_state.get(DATA) or datasets[0]), {})  # of the last run: forms do not rerun
     renew_models(MODEL, labels)
     with left:
         _draw_name("Model", MODEL, _models(), labels, "A listed model, the folder of a checkpoint, or a hub ID.")
@@ -142,7 +142,7 @@ def _models() -> list[str]:
 
 
 def _draw_name(label: str, key: str, names: list[str], label_of: Callable[[str], str], help: str) -> None:
-    """Draw the choice of a listed name, or of another one that the user types."""
+    """Draw a select box of listed names that also accepts a typed name."""
     st.session_state.setdefault(key, names[0] if names else None)
     options = list(dict.fromkeys([*names, *filter(None, [st.session_state[key]])]))
     st.selectbox(
@@ -175,7 +175,7 @@ def _follow(is_active: bool) -> None:
     if listed is None:
         return
     if _are_active(listed) != is_active:
-        st.rerun()  # the whole page, which starts or stops following
+        st.rerun()  # the whole page, which starts or stops the refresh
     for failure in filter(None, (jobs.job_table().status, st.session_state.get(FAILURE_KEY))):
         st.html(error_html(failure))
     if not listed:
@@ -188,7 +188,7 @@ def _follow(is_active: bool) -> None:
 
 
 def _list_jobs() -> list[Job] | None:
-    """All jobs; None after an error, which is drawn."""
+    """Return all jobs, or draw an error and return None."""
     try:
         return jobs.list_jobs()
     except ExegesisError as error:
@@ -221,7 +221,7 @@ def _draw_card(job: Job, view: JobView) -> None:
 
 
 def line_html(kind: str, text: str) -> str:
-    """A line of a card; its text is escaped."""
+    """HTML of a line on a card; its text is escaped."""
     return f'<div class="xg"><p class="{kind}">{escape(text)}</p></div>'
 
 
@@ -265,7 +265,7 @@ def _show_all() -> None:
 
 
 def result_link(job: Job) -> PageLink | str:
-    """The page and the link that show the result of a job; else a sentence that says why no page does and where it is.
+    """Return the page and link that show the result of a job, or a sentence on why no page does and where it is.
 
     The sentence is empty for a kind of job without a result of its own.
     """
@@ -278,7 +278,7 @@ def result_link(job: Job) -> PageLink | str:
 
 
 def _explain_link(spec: Spec) -> PageLink:
-    """The first example."""
+    """Link to the first example."""
     _check_dtype(spec)
     example, query = spec["examples"][0], {"model": [spec["model"]], "method": list(spec["methods"])}
     for method, params in spec.get("params", {}).items():
@@ -296,14 +296,14 @@ def _explain_link(spec: Spec) -> PageLink:
 
 
 def _predict_link(spec: Spec) -> PageLink:
-    """The list of the data set."""
+    """Link to the list of the data set's examples."""
     _check_dtype(spec)
     query = {"model": [spec["model"]], "data": [spec["data"]], **_split(spec), "open": ["browse"]}
     return (IMAGES if kind_of_model(spec["model"]) == "image" else TEXT), query
 
 
 def _plan_link(id: str, page: PageEntry, spec: Spec) -> PageLink:
-    """For experiments whose page is made from their plan."""
+    """Link for experiments whose page is generated from their plan."""
     plan = experiment(id).plan_of(spec)
     for one in options_of(experiment(id).plan).values():
         if not one.get("page", True) and (value := getattr(plan, one.name)) != one.default:
@@ -341,7 +341,7 @@ def _compare_link(spec: Spec) -> PageLink:
 
 
 def _empirical_link(spec: Spec) -> PageLink:
-    """The table of empirical explainers."""
+    """Link to the table of empirical explainers."""
     return LIBRARY, {"section": ["previews"]}
 
 
@@ -385,4 +385,4 @@ LINKS: Mapping[str, Callable[[Spec], PageLink]] = {
     "reproduce_smat": partial(_reproduce_link, "reproduce_smat"),
     "scaffold": _scaffold_link,
 }
-"""By kind of job: the page and the link of a result. Errors: no page shows it."""
+"""Functions that return the page and the link of a result, by kind of job. Errors: no page shows it."""

@@ -1,4 +1,4 @@
-"""The imported maps: a table of the sets, and forms that import and remove one."""
+"""The imported maps: a table of the sets, and forms to import and remove a set."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ EMPTY = "No imported maps yet. Import a file below, or run `exegesis maps import
 
 
 def draw_maps() -> None:
-    """Draw the imported sets, and for the organizer the forms."""
+    """Draw the imported sets and, for the organizer, the forms."""
     st.caption(INTRODUCTION)
     sets, damaged = imported.all_imported(), imported.damaged_sets()
     if sets:
@@ -52,7 +52,7 @@ def draw_maps() -> None:
 
 
 def table_row(stored: ImportedMaps) -> dict[str, object]:
-    """The row of a set."""
+    """Return the table row of a set."""
     try:
         problem = stored.why_not(stored.model)
     except ExegesisError as error:
@@ -98,7 +98,7 @@ def _import() -> None:
 
 
 def import_upload(file: UploadedFile | None, name: str, model: str) -> ImportedMaps:
-    """Import an uploaded file, which is not read if it is too large. Errors: none was chosen, or it is wrong."""
+    """Import an uploaded file; one that is too large is not read. Errors: no file was chosen, or it is invalid."""
     if file is None:
         raise UsageError("file: choose a JSON or .npz file of maps.")
     if file.size > MOST_BYTES:

@@ -1,6 +1,6 @@
 """The Library page: the choice of a section, and the sections of the cache and the device.
 
-The section is part of the link and survives a change of the page.
+The section is part of the link and survives a change to another page.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def draw_library() -> None:
 
 
 def _choose_section() -> str:
-    """The chosen section. For an unknown one in a link, an error is drawn with the first section."""
+    """Draw the choice of a section and return it; for an unknown one in a link, an error and the first section."""
     first = next(iter(SECTIONS))
     address = st.query_params.get(PARAMETER)
     if address != st.session_state.get(ADDRESS_KEY) and (address or WIDGET in st.session_state):
@@ -86,7 +86,7 @@ def _choose_section() -> str:
 
 
 def _ignore_address() -> None:
-    """Prefer the new choice to the address, which may still contain the previous choice."""
+    """Prefer the new choice over the address, which may still contain the previous choice."""
     st.session_state[ADDRESS_KEY] = st.query_params.get(PARAMETER)
 
 
@@ -129,7 +129,7 @@ def describe_size(stats: Stats) -> str:
 
 
 def cache_facts(stats: Stats) -> dict[str, object]:
-    """The facts of the cache: location, size and lookups."""
+    """Return the facts of the cache: location, size and lookups."""
     return {
         "state": "see below" if stats.status else "works",
         "folder": stats.folder,
@@ -190,7 +190,7 @@ def draw_device() -> None:
 
 
 def _draw_plugins() -> None:
-    """Draw the packages that add methods, metrics, model families or data sets; nothing where there are none."""
+    """Draw the packages that add methods, metrics, model families or data sets, if any."""
     if findings := health.plugin_findings():
         st.subheader("Plugins", anchor=False)
         st.html(checks_html([(one.status, one.name, one.detail, one.advice) for one in findings]))
@@ -198,7 +198,7 @@ def _draw_plugins() -> None:
 
 
 def device_facts() -> dict[str, object]:
-    """Configured device and precision; the actual device once the engine has started."""
+    """Return the configured device and precision; the actual device once the engine has started."""
     chosen = os.environ.get("EXEGESIS_DEVICE")
     how = f"{chosen}, set by EXEGESIS_DEVICE" if chosen else "GPU if available, else CPU"
     return {
@@ -209,7 +209,7 @@ def device_facts() -> dict[str, object]:
 
 
 def _device_in_use() -> str:
-    """The device in use; empty before its first use, because choosing one imports torch."""
+    """Return the device in use; empty before its first use, because choosing one imports torch."""
     if "torch" not in sys.modules:
         return ""
     try:

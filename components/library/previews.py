@@ -1,4 +1,4 @@
-"""The empirical explainers: their errors and costs beside those of the exact method, and a form that trains one."""
+"""The empirical explainers: their errors and costs next to those of the exact method, and a form that trains one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from engine.empirical import explainer as trained_explainers
     from engine.empirical.explainer import EmpiricalExplainer
-else:  # the second reads safetensors, which other sections do without
+else:  # the second imports safetensors, which other sections do not need
     pandas = LazyModule("pandas")
     trained_explainers = LazyModule("engine.empirical.explainer")
 
@@ -72,7 +72,7 @@ def draw_previews() -> None:
 
 
 def summarize(trained: Sequence[EmpiricalExplainer]) -> str:
-    """The answer in a sentence: what the one with the smallest error saves."""
+    """Describe in a sentence what the empirical explainer with the smallest error saves."""
     card = min((one.card for one in trained), key=lambda card: card.expected())
     return (
         f"{card.exact.title} of {card.model}: 1 pass in place of {card.passes:,.0f}, with an expected error of "
@@ -81,7 +81,7 @@ def summarize(trained: Sequence[EmpiricalExplainer]) -> str:
 
 
 def table_row(trained: EmpiricalExplainer) -> dict[str, object]:
-    """The row of an empirical explainer."""
+    """Return the table row of an empirical explainer."""
     card, own = trained.card, trained.card.errors[trained.card.OWN]
     lowest = card.errors.get(trained_explainers.LOWEST_COST)
     return {
@@ -100,7 +100,7 @@ def table_row(trained: EmpiricalExplainer) -> dict[str, object]:
 
 
 def problem_of(trained: EmpiricalExplainer) -> str:
-    """Why an empirical explainer serves no more; empty if it does."""
+    """Return why an empirical explainer can no longer be used, or an empty string."""
     try:
         why_not = trained.why_not(trained.card.model, catalog.revision(trained.card.model))
     except ExegesisError as error:
@@ -109,7 +109,7 @@ def problem_of(trained: EmpiricalExplainer) -> str:
 
 
 def errors_csv(trained: Sequence[EmpiricalExplainer]) -> str:
-    """A row for each empirical explainer and what was measured on its held-out examples."""
+    """Return CSV with a row for each empirical explainer and each of the errors on its held-out examples."""
     return to_csv(
         {
             "name": one.name, "model": one.card.model, "method": one.card.method, "train_size": one.card.train_size,
@@ -121,7 +121,7 @@ def errors_csv(trained: Sequence[EmpiricalExplainer]) -> str:
 
 
 def cards_json(trained: Sequence[EmpiricalExplainer]) -> str:
-    """All cards with their names."""
+    """Return all cards with their names as JSON."""
     return json.dumps([{"name": one.name, **one.card.as_plain()} for one in trained], indent=1)
 
 

@@ -1,1 +1,1 @@
-"""The Randomization page: curves and verdicts of each model, models over each other, one example stage by stage."""
+"""The Randomization page: curves and verdicts of each model, models in one chart, and one example stage by stage."""

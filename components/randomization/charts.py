@@ -2,7 +2,7 @@
 
 Both have the same horizontal axis: the original model on the left, then part by part. There is a line for each method,
 or for one method a line for each model. Models with equal parts share the stages; others are drawn by the share of
-their parts, so that small and large models compare.
+their parts, so that small and large models can be compared.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ LIKELY = ChartAxis(
     alt.Axis(minExtent=LABELS, values=[0, 0.5, 1], format="%"),
 )
 LEGEND_ROW, LONG_NAME = 22, 26
-"""Height of a row of the legend in pixels; letters from which a name is too long for columns."""
+"""Height of a row of the legend in pixels, and number of letters from which a name is too long for columns."""
 
 
 def likeness_chart(
     curves: Sequence[Curve], frame: ChartFrame, company: Sequence[str], span: AxisRange
 ) -> alt.LayerChart:
-    """A line with a band for each method, dotted for random. The curves share the model, mode and measure."""
+    """Chart with a line and band for each method, dotted for random. The curves share the model, mode and measure."""
     table = likeness_table(curves, frame)
     if table.empty or table["random"].all():
         return blank_chart(frame)
@@ -84,7 +84,7 @@ def likeness_chart(
 
 
 def prediction_chart(curves: Sequence[Curve], frame: ChartFrame, regression: bool) -> alt.LayerChart:
-    """The model's predictions at each stage: probability of the original class, and share of changed classes."""
+    """Chart of the predictions at each stage: probability of the original class, and share of changed classes."""
     table = prediction_table(curves, regression)
     if table.empty:
         return blank_chart(frame)
@@ -117,7 +117,7 @@ def prediction_table(curves: Sequence[Curve], regression: bool) -> pd.DataFrame:
 
 
 def numbers_table(curves: Sequence[Curve], titles: Mapping[str, str], models: bool = False) -> pd.DataFrame:
-    """The numbers of the charts: one row per curve and stage, including those without a value.
+    """Values of the charts: one row per curve and stage, including those without a value.
 
     `models`: whether each row names its model.
     """
@@ -131,7 +131,7 @@ def numbers_table(curves: Sequence[Curve], titles: Mapping[str, str], models: bo
 
 
 def span_of(curves: Iterable[Curve]) -> AxisRange:
-    """The shared range of the similarity axis: up to 1, and below zero if values can be negative."""
+    """Return the shared range of the similarity axis: up to 1, and below zero if values can be negative."""
     curves = list(curves)
     least = LEAST if any(curve.metric in CORRELATIONS for curve in curves) else 0.0
     lows = (point.interval[0] for curve in curves for point in curve.points if point.interval)
@@ -140,12 +140,12 @@ def span_of(curves: Iterable[Curve]) -> AxisRange:
 
 
 def stage_names(curve: Curve) -> list[str]:
-    """The labels of the horizontal axis: the original, then the part randomized at each stage."""
+    """Return the labels of the horizontal axis: the original, then the part randomized at each stage."""
     return [ORIGINAL, *(point.stage.block for point in curve.points)]
 
 
 def stage_axis(curve: Curve, titled: bool = True) -> ChartAxis:
-    """The horizontal axis of stages. `titled`: whether it has a title."""
+    """Return the horizontal axis of stages. `titled`: whether it has a title."""
     names = stage_names(curve)
     ticks = alt.Axis(
         values=list(range(len(names))), labelExpr=f"{json.dumps(names)}[datum.value]", labelOverlap="greedy", grid=False
@@ -155,7 +155,7 @@ def stage_axis(curve: Curve, titled: bool = True) -> ChartAxis:
 
 
 def likeness_axis(words: Sequence[str], span: AxisRange) -> ChartAxis:
-    """The vertical axis of the similarity."""
+    """Return the vertical axis of the similarity."""
     return ChartAxis(words, alt.Scale(domain=list(span), nice=False), alt.Axis(minExtent=LABELS, tickCount=7))
 
 
@@ -166,13 +166,13 @@ def _score_axis(table: pd.DataFrame) -> ChartAxis:
 
 
 def zero_line(frame: ChartFrame) -> alt.Chart:
-    """A rule at zero."""
+    """Return a rule at zero."""
     line = alt.Chart(pd.DataFrame({"zero": [0.0]}))
     return line.mark_rule(color=PALETTES[frame.theme].muted, strokeWidth=1).encode(y="zero:Q")
 
 
 def tooltips(line: str = "Line") -> list[alt.Tooltip]:
-    """The tooltip of a point. `line`: title of the name of its line."""
+    """Return the tooltip of a point. `line`: title of the name of its line."""
     columns = {
         "name": line, "words": "Stage", "shown": "Mean", "interval": "95% interval",
         "seeds": "By randomization", "examples": "Examples", "skipped": "Missing values",
@@ -181,7 +181,7 @@ def tooltips(line: str = "Line") -> list[alt.Tooltip]:
 
 
 def chart_rows(curve: Curve, name: str) -> list[dict[str, object]]:
-    """The rows of a curve for its chart; `percent` and `slice` return the stage and the mode of a click."""
+    """Return the rows of a curve for its chart. `percent` and `slice` hold the stage and the mode for clicks."""
     click = {"model": curve.model, "method": curve.method, "metric": curve.metric, "slice": curve.mode, "name": name}
     start = {
         AT: 0, "percent": 0, "value": curve.start, "low": None, "high": None, "words": "original model",
@@ -210,7 +210,7 @@ def _point(point: CurvePoint) -> dict[str, object]:
 
 
 def skipped_words(point: CurvePoint) -> str:
-    """The numbers of maps without a value, by reason."""
+    """Describe the number of maps without a value, by reason."""
     return "; ".join(f"{count(number, 'map')}: {why}" for why, number in point.skipped.items()) or "none"
 
 
@@ -229,7 +229,7 @@ def _row(curve: Curve, point: CurvePoint, titles: Mapping[str, str]) -> dict[str
 
 
 def models_chart(curves: Sequence[Curve], frame: ChartFrame, span: AxisRange) -> alt.LayerChart:
-    """A line with a band for each model. The curves share the method, mode and measure."""
+    """Chart with a line and band for each model. The curves share the method, mode and measure."""
     table = models_table(curves)
     if table.empty:
         return blank_chart(frame)
@@ -241,7 +241,7 @@ def models_chart(curves: Sequence[Curve], frame: ChartFrame, span: AxisRange) ->
 
 
 def class_chart(curves: Sequence[Curve], frame: ChartFrame) -> alt.LayerChart:
-    """The probability of the original class by each model at each stage."""
+    """Chart of the probability of the original class by each model at each stage."""
     table = models_table(curves)
     if table.empty:
         return blank_chart(frame)
@@ -268,7 +268,7 @@ def same_stages(curves: Sequence[Curve]) -> bool:
 def _layers(
     curves: Sequence[Curve], table: pd.DataFrame, y: ChartAxis, titled: bool
 ) -> tuple[list[alt.Chart], alt.Chart]:  # fmt: skip
-    """The bands and lines, and the points."""
+    """Return the layers of bands and lines, and the layer of points."""
     names = _names(table)
     long = max(map(len, names)) > LONG_NAME
     legend = line_legend(1, 2 * LABEL) if long else line_legend(alt.ExprRef(LEGEND_COLUMNS), LABEL)

@@ -1,4 +1,4 @@
-"""The Randomization page: its cost, the answer, charts and verdicts for each model or for one method, and the files."""
+"""The Randomization page: its cost, the answer, charts and verdicts for each model or for one method, and files."""
 
 from __future__ import annotations
 
@@ -110,11 +110,11 @@ VERDICTS = {
     "same_model": "not tested: the predictions did not change",
     "baseline": "baseline",
 }
-"""The label of a verdict by its kind."""
+"""Label of each kind of verdict."""
 MARKS = {True: ("✓", "depends on the model"), False: ("✗", "depends too little on the model"), None: ("·", "")}
 NOT_MEANT = "check does not apply"
 MOST_NAMED = 6
-"""Methods that a sentence names; the others are counted."""
+"""Maximum number of methods that a sentence names; the others are counted."""
 PASSES, SIGNS, NOT_APPLICABLE = "passes", "signs", "not_applicable"
 SUMMARIES = {
     PASSES: ("depends", "depend", " on the model ({correlation} falls to {values})."),
@@ -178,7 +178,7 @@ class Panel(CaptionedChart):
 
     @property
     def name(self) -> str:
-        """Method and models."""
+        """The method and the models."""
         names = ", ".join(one.name for one in self.models)
         return f"{self.frame.title(self.method)}, {names}" if self.method else names
 
@@ -273,7 +273,7 @@ def curves_area(
 
 
 def named_curves(model: DrawnModel) -> list[Curve]:
-    """The curves of a model under its unique name, which a click returns."""
+    """Return the curves of a model under its unique name, which clicks return."""
     return [replace(curve, model=model.name) for curve in curves_of(model.found, model.results.plan.seed)]
 
 
@@ -284,7 +284,7 @@ def _chart_controls(kind: str, models: Sequence[DrawnModel]) -> None:
 
 
 def describe_means(models: Sequence[DrawnModel]) -> str:
-    """The caption of the charts, with the numbers of examples and randomizations."""
+    """Return the caption of the charts, with the numbers of examples and randomizations."""
     examples = [len(one.found.examples) for one in models]
     seeds = [len(one.found.seeds) for one in models]
     return MEANS.format(_range(examples, "example"), _range(seeds, "randomization"))
@@ -332,7 +332,7 @@ def method_area(
 
 
 def _draw_modes(panels: Sequence[Panel], controls: Callable[[], None] | None) -> None:
-    """Draw the charts of all modes that have curves side by side, their controls, and their details."""
+    """Draw the charts of all modes that have curves, side by side, then their controls and their details."""
     there = [one for one in panels if any(curve.mode == one.mode for curve in one.curves)]
     for place, panel in zip(st.columns(len(there), gap="medium"), there, strict=True):
         with place:
@@ -345,7 +345,7 @@ def _draw_modes(panels: Sequence[Panel], controls: Callable[[], None] | None) ->
 
 
 def method_verdicts(method: str, models: Sequence[DrawnModel], kind: str) -> list[tuple[str, Verdict]]:
-    """The verdict on each model by its name; models without the cascading mode or the method have none."""
+    """Return the verdict on each model by its name; models without the cascading mode or the method have none."""
     each = ((one.name, verdicts_of(one.found, kind, one.results.plan.seed)) for one in models)
     return [(name, verdict) for name, verdicts in each for verdict in verdicts if verdict.method == method]
 
@@ -355,7 +355,7 @@ Judgment = tuple[str, Verdict, tuple[CurvePoint | None, CurvePoint | None]]
 
 
 def signed_and_absolute(curves: Sequence[Curve], method: str) -> tuple[CurvePoint | None, CurvePoint | None]:
-    """The last points with a value of a method in the cascading mode, by signed and by absolute scores."""
+    """Return a method's last points with a value in the cascading mode, by signed and by absolute scores."""
     signed, absolute = (
         [
             point
@@ -370,7 +370,7 @@ def signed_and_absolute(curves: Sequence[Curve], method: str) -> tuple[CurvePoin
 
 
 def summarize_verdicts(judgments: Sequence[Judgment], kind: str) -> list[str]:
-    """One sentence for each outcome, with the final correlations; baselines are left out."""
+    """Return one sentence for each outcome, with the final correlations; baselines are left out."""
     judged = [one for one in judgments if one[1].kind != "baseline"]
     groups: dict[str, list[Judgment]] = {}
     for one in judged:
@@ -386,12 +386,12 @@ def summarize_verdicts(judgments: Sequence[Judgment], kind: str) -> list[str]:
 
 
 def summary_html(judgments: Sequence[Judgment], kind: str) -> str:
-    """The sentences above the charts."""
+    """HTML of the sentences above the charts."""
     return f'<div class="xg xg-lead"><p>{escape(" ".join(summarize_verdicts(judgments, kind)))}</p></div>'
 
 
 def _outcome(judgment: Judgment, kind: str) -> str:
-    """The key of the sentence, or "unsure"."""
+    """Return the key of the sentence, or "unsure"."""
     _, verdict, (signed, _) = judgment
     if verdict.kind in ("same_model", "no_order"):
         return verdict.kind
@@ -412,7 +412,7 @@ def _sentence(outcome: str, judgments: Sequence[Judgment]) -> str:
 
 
 def _values(points: Sequence[CurvePoint]) -> str:
-    """A value with its interval; for several points, the ranges of both."""
+    """Format a value with its interval; for several points, the ranges of both."""
     values = [point.value or 0.0 for point in points]
     low, high = hundredths(min(point.low for point in points)), hundredths(max(point.high for point in points))
     if len(points) == 1:
@@ -433,7 +433,7 @@ def _examples(judgment: Judgment) -> int:
 
 
 def verdicts_html(verdicts: Sequence[tuple[str, Verdict]], kind: str, label: str) -> str:
-    """A list of verdicts with their reasons. Names and reasons are escaped."""
+    """HTML of a list of verdicts with their reasons. Names and reasons are escaped."""
     rows = "".join(_verdict_html(name, one, kind) for name, one in verdicts)
     return (
         f'<div class="xg"><div class="xg-judged" role="list" aria-label="{escape(label)}">{rows}</div>'
@@ -442,7 +442,7 @@ def verdicts_html(verdicts: Sequence[tuple[str, Verdict]], kind: str, label: str
 
 
 def verdict_words(one: Verdict, kind: str) -> str:
-    """The verdict in a few words."""
+    """Describe the verdict in a few words."""
     words = VERDICTS[one.kind]
     return f"{words}, {NOT_MEANT}" if not_applicable(one.method, kind) else words
 
@@ -459,7 +459,7 @@ def _verdict_html(name: str, one: Verdict, kind: str) -> str:
 
 
 def _frame(state: ExperimentState, titles: Mapping[str, str], company: Sequence[str]) -> ChartFrame:
-    """The frame that the charts share: titles, theme, and the selected methods, all if none of them is in `company`."""
+    """Return the frame that the charts share, with the selected methods, or all if none of them is in `company`."""
     wanted = tuple(method for method in company if method in state.view.only) or None
     return ChartFrame(titles, browser_theme(), wanted)
 
@@ -476,7 +476,7 @@ def _pick(kind: str, name: str) -> None:
 
 
 def left_out(models: Sequence[DrawnModel], titles: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """The reasons for missing values: each with the number of examples or maps on a model, and the methods."""
+    """Return the reasons for missing values: each with the number of examples or maps on a model, and the methods."""
     lines = []
     for name, found in ((one.name, one.found) for one in models):
         for why, number in Counter(found.failed.values()).items():
@@ -489,7 +489,7 @@ def left_out(models: Sequence[DrawnModel], titles: Mapping[str, str]) -> list[tu
 
 
 def cost_words(plan: RandomizationPlan, status: PlanStatus) -> str:
-    """The size of the plan, and the time by the newest finished job on the same models on this device."""
+    """Describe the size of the plan and its time, estimated from the newest job on the same models and device."""
     models, size = explained_models(plan), len(status.results.sample.indices)
     maps, words = models * size * len(plan.methods_with_baselines), [FOUND]
     same = ((job, of) for job, of in status.runs if set(of.models) == set(plan.models) and of.dtype == plan.dtype)
@@ -506,7 +506,7 @@ def cost_words(plan: RandomizationPlan, status: PlanStatus) -> str:
 
 
 def explained_models(plan: RandomizationPlan) -> int:
-    """The number of models to explain: the originals, and each distinct stage at each seed."""
+    """Return the number of models to explain: the originals, and each distinct stage at each seed."""
     own = (len({stage.parts for stage in stages_of(plan, block_count(model))}) for model in plan.models)
     return sum(1 + stages * plan.seeds for stages in own)
 

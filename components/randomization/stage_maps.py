@@ -49,14 +49,14 @@ ENDS = {
     "own": "Each map has its own color scale: compare the position of colors, not their strength.",
     "shared": "The maps of a method share a color scale: a map with small scores is pale.",
 }
-"""The note on colors by the selected scale."""
+"""Note on the colors, by the selected scale."""
 
 
 def stage_maps_area(
     state: ExperimentState, status: PlanStatus, models: Sequence[DrawnModel], methods: Methods,
     options: DeltaGenerator | None,
 ) -> None:  # fmt: skip
-    """Draw the controls and the maps. `options`: the place of the rare controls while they are drawn."""
+    """Draw the controls and the maps. `options`: container of the rare controls, or None while they are not drawn."""
     st.subheader("One example, stage by stage", anchor=False)
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         drawn = _model(state, models)
@@ -106,7 +106,7 @@ def _draw_options(
 
 
 def _example(state: ExperimentState, drawn: DrawnModel, changes: np.ndarray, order: str) -> int:
-    """Draw the choice of the example. Returns its index in the data set."""
+    """Draw the choice of the example. Return its index in the data set."""
     measure = "" if order == "index" else state.view.measure
     listed = dict(_labels(drawn, order_examples(drawn.found, changes, order), changes, measure))
     return int(choose(state, "Example", "example", listed, width=560))
@@ -115,7 +115,7 @@ def _example(state: ExperimentState, drawn: DrawnModel, changes: np.ndarray, ord
 def _labels(
     drawn: DrawnModel, places: Sequence[int], changes: np.ndarray, measure: str
 ) -> Iterator[tuple[str, str]]:  # fmt: skip
-    """The labels of the examples: index, the number that orders them, and the text or the label."""
+    """Yield the labels of the examples: index, the value that orders them, and the text or the label."""
     for at in places:
         index, number = drawn.found.examples[at], ""
         if measure:
@@ -151,7 +151,7 @@ def _draw(
 def likeness_of(
     found: ModelRandomization, listed: Sequence[StageMaps], index: int, draw: int, measure: str
 ) -> dict[tuple[int, str], MapLikeness]:
-    """The similarity of this example's maps at this randomization, by position in `listed` and method."""
+    """Return the similarity of this example's maps at this randomization, by position in `listed` and method."""
     at, which = found.examples.index(index), MEASURED.index(measure)
     numbers: dict[tuple[int, str], MapLikeness] = {}
     for place, one in enumerate(listed):
@@ -187,7 +187,7 @@ def _stage_maps(
 
 @dataclass(frozen=True)
 class MapLikeness:
-    """The number below a map, or the reason why there is none."""
+    """The similarity below a map, or the reason why there is none."""
 
     value: float | None
     why: str = ""
@@ -195,9 +195,10 @@ class MapLikeness:
 
 @dataclass(frozen=True)
 class MapGrid:
-    """The table of maps. `stages`: the original model, then the stages. `likeness`: by position among them and method.
+    """The table of maps.
 
-    `shared`: whether the maps of a method share a color scale.
+    `stages`: the original model, then the stages. `likeness`: by position in `stages` and method. `shared`: whether the
+    maps of a method share a color scale.
     """
 
     stages: Sequence[StageMaps]
@@ -209,7 +210,7 @@ class MapGrid:
 
 
 def grid_html(grid: MapGrid) -> str:
-    """The table as HTML. Texts from outside are escaped."""
+    """HTML of the table. External text is escaped."""
     heads = "".join(f'<th scope="col">{_head(grid, place)}</th>' for place in range(len(grid.stages)))
     rows = "".join(_row(grid, method) for method in grid.methods)
     kind = "xg-pictures" if isinstance(grid.given, Picture) else "xg-texts-of"
@@ -222,12 +223,12 @@ def grid_html(grid: MapGrid) -> str:
 
 
 def stage_title(stage: Stage | None) -> str:
-    """The title of a stage; None is the original model."""
+    """Return the title of a stage; None stands for the original model."""
     return ORIGINAL.capitalize() if stage is None else f"{stage.words[:1].upper()}{stage.words[1:]}"
 
 
 def view_of(method: Explainer, explanation: Explanation, given: Input, end: float | None = None) -> MapView:
-    """The map of an explanation. `end`: the end of its color scale, None for its own."""
+    """Return the map of an explanation. `end`: end of its color scale, None for its own."""
     view: MapView = (
         token_map(method, explanation, given, "token") if isinstance(given, Example) else patch_map(method, explanation)
     )
@@ -235,7 +236,7 @@ def view_of(method: Explainer, explanation: Explanation, given: Input, end: floa
 
 
 def prediction_words(prediction: Prediction, target: int) -> str:
-    """The predicted class and the probability of the explained class."""
+    """Describe the predicted class and the probability of the explained class."""
     if prediction.regression:
         return f"score {signed(prediction.logits[0])}"
     label = prediction.labels[prediction.index]
@@ -259,7 +260,7 @@ def _row(grid: MapGrid, method: Explainer) -> str:
 
 
 def _views(grid: MapGrid, method: Explainer) -> Iterator[MapView | None]:
-    """The map of the method at each stage; None where it has none."""
+    """Yield the map of the method at each stage, or None if it has none."""
     explanations = [one.maps.get(method.id) for one in grid.stages]
     own = [None if one is None else view_of(method, one, grid.given) for one in explanations]
     end = max((view.largest for view in own if view is not None), default=0.0) if grid.shared else None

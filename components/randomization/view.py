@@ -37,9 +37,9 @@ MEASURES = {
     "ssim": "Structural similarity",
 }
 MEASURES_OF = {"text": tuple(one for one in MEASURES if one != "ssim"), "image": tuple(MEASURES)}
-"""By the kind of input."""
+"""Measures by the kind of input."""
 SIGNS = {"spearman": "ρ", "spearman_abs": "|ρ|", "top_k": "top shared", "ssim": "SSIM"}
-"""Label of the number below a map."""
+"""Labels of the similarity below a map, by measure."""
 ORDERS = {"index": "As in the data set", "most": "Most changed first", "least": "Least changed first"}
 SCALES = {"own": "Own scale per map", "shared": "One scale per method"}
 MOST_STAGE = 9_999
@@ -64,14 +64,14 @@ GONE = "The run {} in the link is not finished on this machine. Run it here, the
 
 @dataclass(frozen=True)
 class RandomizationView:
-    """The view options.
+    """The view options of the page.
 
-    Charts: `measure`; `model`: the only one drawn, empty for all; `only`: the methods drawn, empty for all; `beside`:
-    marks of other runs drawn too; `lines`: the method that has a line for each model, empty for a line for each method.
+    Charts: `measure`; `model`: the only model drawn, empty for all; `only`: the methods drawn, empty for all; `beside`:
+    marks of other runs to draw; `lines`: the method with a line for each model, empty for a line for each method.
 
-    Maps: the model `of`, empty for the first; the mode, `way`; the `stage`, 0 for all; the `example` by its index in
-    the data set, empty for the first in the `order` `by` a method; the randomization, `draw`, from 1; and the `scale`
-    of the colors.
+    Maps: `of`: the model, empty for the first; `way`: the mode; `stage`: 0 for all; `example`: index in the data set,
+    empty for the first in the order; `order`, `by`: the order, and the method that it depends on; `draw`: the
+    randomization, from 1; `scale`: color scale.
     """
 
     measure: str = option("spearman", choices=tuple(MEASURES), by_kind=MEASURES_OF.get)
@@ -107,11 +107,10 @@ def chart_options(
     state: ExperimentState, names: Sequence[str], company: Sequence[str], titles: Mapping[str, str],
     offered: Mapping[str, str], options: DeltaGenerator | None,
 ) -> str:  # fmt: skip
-    """Draw the rare controls of the charts.
+    """Draw the rare controls of the charts. Return the method with a line for each model, empty for one per method.
 
-    `names`: of the models; `company`: the methods; `offered`: other runs by their marks; `options`: the place of the
-    controls while they are drawn. Returns the method that has a
-    line for each model; empty if each method has a line.
+    `names`: of the models. `company`: the methods. `offered`: other runs, by their marks. `options`: container of the
+    controls, or None while they are not drawn.
     """
     known = {"": METHOD_LINES} | {id: f"One line per model: {titles.get(id, id)}" for id in company}
     lines = chosen_of(state, "lines", known) if len(names) > 1 else ""
@@ -157,7 +156,7 @@ class DrawnModel:
 
 
 def drawn_models(runs: Sequence[CachedResults]) -> list[DrawnModel]:
-    """All models of all runs. Names include the data set if there are several, and a number if they recur."""
+    """Return all models of all runs. Names include the data set if there are several, and a number if they recur."""
     several = len({one.plan.dataset for one in runs}) > 1
     models: list[DrawnModel] = []
     names: list[str] = []
@@ -171,12 +170,12 @@ def drawn_models(runs: Sequence[CachedResults]) -> list[DrawnModel]:
 
 
 def methods_drawn(models: Sequence[DrawnModel]) -> list[str]:
-    """The methods of all models that are drawn."""
+    """Return the methods of all drawn models."""
     return list(dict.fromkeys(method for one in models for method in one.results.plan.methods_with_baselines))
 
 
 def offered_checks(plan: RandomizationPlan, runs: Sequence[Run]) -> dict[str, RandomizationPlan]:
-    """Other plans for the same kind of input that are finished here or shipped, by their marks."""
+    """Return other plans for the same kind of input that are finished here or shipped, by their marks."""
     done = [of for job, of in runs if job.state == "done" and _kind(of) == plan.kind]
     return {mark_of(one): one for one in (*done, RANDOMIZE.opens_with[plan.kind]) if one != plan}
 
@@ -184,12 +183,12 @@ def offered_checks(plan: RandomizationPlan, runs: Sequence[Run]) -> dict[str, Ra
 def compared_checks(
     chosen: Sequence[str], offered: Mapping[str, RandomizationPlan], runs: Sequence[Run]
 ) -> tuple[list[CachedResults], list[str]]:
-    """The results of the chosen runs, and a sentence for each that is not available."""
+    """Return the results of the chosen runs, and a sentence for each that is not available."""
     found, missing = list[CachedResults](), list[str]()
     for mark in chosen:
         try:
             one = results_of(offered[mark], ended_of(offered[mark], runs)) if mark in offered else None
-        except ExegesisError as error:  # its data set is gone
+        except ExegesisError as error:  # its data set no longer exists
             missing.append(str(error))
             continue
         if one is not None and one.found:
@@ -200,24 +199,24 @@ def compared_checks(
 
 
 def mark_of(plan: RandomizationPlan) -> str:
-    """The mark of a plan in links."""
+    """Return the mark of a plan in links."""
     return key_for(plan.as_plain())[:MARK_LENGTH]
 
 
 def describe_plan(plan: RandomizationPlan) -> str:
-    """A plan in one line: models, data set and sizes."""
+    """Describe a plan in one line: models, data set and sizes."""
     sizes = count(plan.examples, "example"), count(plan.seeds, "randomization"), count(len(plan.methods), "method")
     return f"{', '.join(plan.models)} on {plan.dataset}: {', '.join(sizes)}"
 
 
 def examples_note(examples: int) -> str:
-    """The number of examples that a verdict needs, and whether these are too few."""
+    """Describe how many examples a verdict needs, and whether these are too few."""
     need = f"A verdict on a method needs at least {count(FEW, 'example')} with a rank correlation."
     return need if examples >= FEW else f"{need} {examples:,} {'is' if examples == 1 else 'are'} too few."
 
 
 def cite(plan: RandomizationPlan) -> str:
-    """One sentence for citations: version, models, data set, methods and seeds."""
+    """Return a sentence for citations: version, models, data set, methods and seeds."""
     return (
         f"Exegesis {product_version()}. Randomization of {', '.join(plan.models)} on {plan.dataset}, "
         f"{len(plan.methods_with_baselines)} methods, seeds {plan.all_seeds[0]} to {plan.all_seeds[-1]}, {plan.dtype}."
@@ -227,5 +226,5 @@ def cite(plan: RandomizationPlan) -> str:
 def _kind(plan: RandomizationPlan) -> str:
     try:
         return plan.kind
-    except ExegesisError:  # its model is gone
+    except ExegesisError:  # its model no longer exists
         return ""

@@ -1,1 +1,1 @@
-"""The Reproduction page: declared claims, the run that tries them, and what became of them."""
+"""The Reproduction page: declared claims, the runs that test them, and the verdicts."""

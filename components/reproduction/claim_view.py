@@ -1,6 +1,6 @@
 """Claims on the page: headline, widest failures, sections, and a card for each claim with its numbers on demand.
 
-Each verdict has a word, a sign and a color of its own.
+Each verdict has its own word, sign and color.
 """
 
 from __future__ import annotations
@@ -91,9 +91,9 @@ SECTIONS = {
     "5.3": "Quality scores of text pairs",
     "6": "Head weights and their normalization",
 }
-"""Of the thesis, then of SMaT."""
+"""Titles of the sections of the thesis, then of SMaT."""
 ON_REAL_DATA = ("Natural language inference with", "Film reviews with")
-"""What stands in for the data of a section where there is one model, on real data."""
+"""Data in the title of a section, and the data that replaces it when the scale has only one model, on real data."""
 BELOW_THE_TOP = "scroll-margin-top:6.5rem"
 """Keeps the verdict above a linked claim visible below the navigation bar."""
 SURPRISES = 5
@@ -104,7 +104,7 @@ Outcomes = Mapping[str, ClaimOutcome]
 
 
 def verdict_of(claim: Claim, outcomes: Outcomes) -> Verdict:
-    """The verdict on a claim; "not run" without an outcome."""
+    """Return the verdict on a claim, "not run" if it has no outcome."""
     return outcomes[claim.id].verdict if claim.id in outcomes else NOT_RUN
 
 
@@ -117,17 +117,17 @@ def by_section(claims: Sequence[Claim]) -> dict[str, list[Claim]]:
 
 
 def count_verdicts(claims: Sequence[Claim], outcomes: Outcomes) -> dict[str, Counter[Verdict]]:
-    """By section, how many claims have each verdict."""
+    """Return the number of claims with each verdict, by section."""
     return {name: Counter(verdict_of(one, outcomes) for one in own) for name, own in by_section(claims).items()}
 
 
 def totals(counts: Mapping[str, Mapping[Verdict, int]]) -> dict[Verdict, int]:
-    """Over all sections."""
+    """Return the number of claims with each verdict over all sections."""
     return {verdict: sum(own.get(verdict, 0) for own in counts.values()) for verdict in VERDICTS}
 
 
 def counts_row(counts: Mapping[Verdict, int]) -> None:
-    """The number of findings with each verdict, and below them the claims that are not findings."""
+    """Draw the number of findings with each verdict, and below them the claims that are not findings."""
     with st.container(gap="xsmall", key="reproduction_counts"):
         with st.container(horizontal=True, gap="small", vertical_alignment="center"):
             _badges(counts, FINDINGS)
@@ -144,7 +144,7 @@ def _badges(counts: Mapping[Verdict, int], verdicts: Sequence[Verdict]) -> None:
 
 
 def trainings_caption(outcomes: Outcomes, examinations: Mapping[str, Examination | None]) -> str:
-    """How verdicts fare with other trainings of their models, in a sentence or two; empty where none were judged."""
+    """Return sentences on how verdicts change with other trainings of the models; empty if there are none."""
     found = {id: one for id, one in outcomes.items() if one.numbers}
     judged = [(one, own) for id, one in found.items() if (own := examinations.get(id)) and id in own.trainings]
     if not judged:
@@ -162,14 +162,17 @@ def trainings_caption(outcomes: Outcomes, examinations: Mapping[str, Examination
 
 
 def section_label(name: str, counts: Mapping[Verdict, int], scale: Scale) -> str:
-    """The title of a section with the number of claims for each verdict; without models where there is only one."""
+    """Return the title of a section with its number of claims for each verdict.
+
+    The title does not name the models if the scale has only one.
+    """
     title = SECTIONS[name] if len(scale.bases) > 1 else SECTIONS[name].partition(",")[0].replace(*ON_REAL_DATA)
     numbers = ", ".join(wording.count_text(verdict, counts[verdict]) for verdict in VERDICTS if counts.get(verdict))
     return f"**{name} {title}**: {numbers}"
 
 
 def headline(counts: Mapping[Verdict, int]) -> str:
-    """One sentence that says how many findings hold."""
+    """Return a sentence on how many findings hold."""
     held, failed, undecided = (counts[verdict] for verdict in FINDINGS)
     if not (total := held + failed + undecided):
         return "No claim has a result yet."
@@ -178,15 +181,15 @@ def headline(counts: Mapping[Verdict, int]) -> str:
 
 
 def failure_margin(claim: Claim, outcome: ClaimOutcome) -> float:
-    """Distance of the decisive number from the nearest bound that it violates; 0 inside the bounds."""
+    """Return the distance of the decisive number from the bound that it violates, 0 inside the bounds."""
     value = wording.decisive_number(claim, outcome).value
     return max(0.0, -margin(value, (value, value), (value, value), claim.bounds, 1).value)
 
 
 def widest_failures(claims: Sequence[Claim], outcomes: Outcomes, count: int = SURPRISES) -> list[Claim]:
-    """The claims that do not hold by the widest margin, widest first; ties keep the order of the paper.
+    """Return the claims that fail by the widest margin, widest first; ties keep the order of the paper.
 
-    Those are left out that fail only because a gain is too small.
+    Claims that fail only because a gain is too small are omitted.
     """
     failing = (one for one in claims if verdict_of(one, outcomes) == "does not hold")
     plainly = (one for one in failing if not outcomes[one.id].too_small)
@@ -196,7 +199,7 @@ def widest_failures(claims: Sequence[Claim], outcomes: Outcomes, count: int = SU
 def overview_html(
     claims: Sequence[Claim], outcomes: Outcomes, examinations: Mapping[str, Examination | None], scale: Scale
 ) -> str:
-    """A table with a row for each claim: a link to its card, its verdict and the number that decides."""
+    """HTML table with a row for each claim: a link to its card, its verdict and its deciding number."""
     heads = "".join(f'<th scope="col" role="columnheader">{head}</th>' for head in HEADS)
     rows = "".join(_overview_row(claim, outcomes, examinations.get(claim.id), scale) for claim in claims)
     return (
@@ -220,14 +223,14 @@ def _overview_row(claim: Claim, outcomes: Outcomes, examination: Examination | N
 
 
 def claim_anchor(claim: Claim) -> str:
-    """The id of a claim's card on the page."""
+    """Return the HTML id of a claim's card."""
     return f"claim-{claim.id}"
 
 
 def decisive_number_text(
     claim: Claim, outcome: ClaimOutcome | None, scale: Scale, with_quantity: bool = False
 ) -> str:  # fmt: skip
-    """The deciding number and the rule that it must meet. `with_quantity`: after the name of what was measured."""
+    """Return the deciding number and the rule that it must meet. `with_quantity`: name the measured quantity first."""
     if outcome is None or not outcome.numbers:
         return NO_NUMBER
     number = wording.decisive_number(claim, outcome)
@@ -244,7 +247,7 @@ def decisive_number_text(
 
 
 def surprise(claim: Claim, outcome: ClaimOutcome, examination: Examination | None, scale: Scale) -> None:
-    """A closed line for a claim that fails by a wide margin, with the claim inside."""
+    """Draw a closed expander for a claim that fails by a wide margin: the number as its label, the claim inside."""
     number = escape_label(decisive_number_text(claim, outcome, scale, with_quantity=True))
     label = f"**{escape_label(claim.title)}** ({escape_label(claim.section)}): {number}"
     with st.expander(label, key=key(f"surprise.{claim.id}")):
@@ -259,7 +262,7 @@ def claim_card(
     query: ReproductionQuery,
     examination: Examination | None,
 ) -> None:
-    """A claim with its verdict. `outcome`, `report`: None before a run."""
+    """Draw a claim with its verdict and numbers. `outcome`, `report`: None before a run."""
     scale = scale_of(query.scale)
     with st.container(border=True, key=claim_anchor(claim), gap="xsmall"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -284,7 +287,7 @@ def _outcome(claim: Claim, outcome: ClaimOutcome, examination: Examination | Non
 
 
 def claim_html(claim: Claim, scale: Scale) -> str:
-    """The claim, its statistic and its rule."""
+    """HTML of a claim, its statistic and its rule."""
     declared = [wording.statistic_text(claim), *([wording.rule_text(claim)] if claim.contrasts else [])]
     trainings = wording.trainings_text(claim, scale)
     rule = f"Declared: {'; '.join(declared)}.{trainings and ' '}{trainings} For the command: {claim.id}."
@@ -293,7 +296,7 @@ def claim_html(claim: Claim, scale: Scale) -> str:
 
 
 def outcome_html(claim: Claim, outcome: ClaimOutcome, scale: Scale) -> str:
-    """The number that decides the verdict, and how many numbers are inside the bounds."""
+    """HTML of the number that decides the verdict, and of how many numbers are inside the bounds."""
     lead = "Why" if outcome.why else "Deciding number"
     distribution = wording.distribution_text(outcome)
     line = f"<br>{escape(distribution)}." if distribution else ""
@@ -302,7 +305,7 @@ def outcome_html(claim: Claim, outcome: ClaimOutcome, scale: Scale) -> str:
 
 
 def note_html(text: str) -> str:
-    """A small paragraph; what stands between backticks is code."""
+    """HTML of a small paragraph; text between backticks becomes code."""
     marked = re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
     return f'<div class="xg"><p class="xg-small">{marked}</p></div>'
 
@@ -321,7 +324,7 @@ def _numbers(claim: Claim, outcome: ClaimOutcome, report: Reproduction, query: R
 
 
 def number_rows(outcome: ClaimOutcome, scale: Scale) -> list[dict[str, object]]:
-    """A row a number."""
+    """Return a table row for each number of a claim."""
     has_gain = any(one.smallest_gain for one in outcome.numbers)
     return [
         {
@@ -342,9 +345,9 @@ def number_rows(outcome: ClaimOutcome, scale: Scale) -> list[dict[str, object]]:
 def experiment_links(
     claim: Claim, report: Reproduction, query: ReproductionQuery
 ) -> Iterator[tuple[PageEntry, str, Query]]:
-    """The experiments that a claim rests on: page, label and link, at the comparison that the claim is about.
+    """Yield page, label and link of each experiment that a claim is based on, opened at the claim's comparison.
 
-    None of an experiment whose models are not here.
+    Experiments whose models are unavailable are omitted.
     """
     if isinstance(query, SmatQuery):
         for task, normalization in student_keys(claim):
@@ -362,7 +365,7 @@ def experiment_links(
 
 
 def _is_here(model: str) -> bool:
-    """Whether a model is embedded or a folder that exists."""
+    """Whether a model is embedded or is an existing folder."""
     return model in (*embedded_models(), *embedded_image_models()) or Path(model).is_dir()
 
 
@@ -384,4 +387,4 @@ def _attack_link(experiment: ExperimentSummary, metric: str) -> Query:
 
 LINKS = {"evaluation": _evaluation_link, "randomization": _randomization_link, "attack": _attack_link}
 PAGES = {"evaluation": EVALUATE, "randomization": RANDOMIZATION, "attack": ADVERSARIAL}
-"""By the source of an experiment."""
+"""Page by the source of an experiment, as in `LINKS`."""

@@ -105,7 +105,7 @@ CHANGED = "These models have changed since this report was made, so a run here m
 DECLARED = "SHA-256 of the declaration{}. It changes with any word, bound or number of examples."
 ABSENT = "Missing models or data sets; claims that need them will not be run:"
 SOME_MISSING = "Claims about missing models are not run. Once the models are here, this page offers another run."
-"""For the thesis only: some claims of SMaT are never run."""
+"""Shown only for the thesis, because some claims of SMaT are never run."""
 JOBS = {id: JobPanel("_".join(filter(None, ("reproduction", topic.suffix)))) for id, topic in TOPICS.items()}
 FILES = {
     ".md": ("Report", "text/markdown", "All claims and numbers as Markdown, as the command writes it."),
@@ -113,7 +113,7 @@ FILES = {
     ".csv": ("Claims CSV", "text/csv", "One row per number of the claims."),
     "-tables.csv": ("Tables CSV", "text/csv", "One row per number of the paper's tables."),
 }
-"""Label, type and help of a report's files, by the end of their names."""
+"""Label, media type and help of a report's files, by the end of their names."""
 
 
 def reproduction_page() -> None:
@@ -137,13 +137,13 @@ def reproduction_page() -> None:
 
 
 def sorted_claims(queries: Sequence[ReproductionQuery]) -> list[Claim]:
-    """The claims of all topics of a paper, in the order of the paper."""
+    """Return the claims of all topics of a paper in the order of its sections."""
     claims = (claim for query in queries for claim in query.selected_claims)
     return sorted(claims, key=lambda claim: claim.section.partition(",")[0])
 
 
 def _paper(state: ReproductionState, claims: Sequence[Claim], statuses: Mapping[str, TopicStatus]) -> None:
-    """The headline, the widest failures, the claims by section, and how the report was made."""
+    """Draw the headline, the runs, the widest failures, the claims by section, and how the report was made."""
     reports = {topic: one.report for topic, one in statuses.items() if one.report is not None}
     outcomes = {one.id: one for report in reports.values() for one in report.outcomes}
     counts = totals(count_verdicts(claims, outcomes))
@@ -171,7 +171,7 @@ def _paper(state: ReproductionState, claims: Sequence[Claim], statuses: Mapping[
 
 
 def _job(query: ReproductionQuery, status: TopicStatus) -> None:
-    """The progress of a topic's run, or the button that starts the first one."""
+    """Draw the progress of a topic's run, or the button that starts the first one."""
     area = JOBS[query.topic_id]
     area.trouble()
     if status.provenance and status.local.changed:
@@ -240,7 +240,7 @@ def _claims(
     reports: Mapping[str, Reproduction],
     examinations: Mapping[str, Examination | None],
 ) -> None:
-    """A closed section for each section of the paper; a filter by verdict opens them."""
+    """Draw a closed expander for each section of the paper; a filter by verdict opens them."""
     if not listed:
         st.info("No claim has the selected verdicts.")
         return
@@ -267,7 +267,7 @@ def _about(
     statuses: Mapping[str, TopicStatus],
     other_trainings: Sequence[str],
 ) -> None:
-    """How verdicts are reached, runs on this computer, and what was declared."""
+    """Draw how verdicts are reached, the buttons for runs on this computer, and the declaration with its commands."""
     topics = [query.about for query in state.queries]
     area = JOBS[topics[0].id].page
     with st.expander("How it works", key=f"{area}.level"):

@@ -1,7 +1,7 @@
-"""The state of the Reproduction page, and what there is of a topic without running a model.
+"""The state of the Reproduction page, and the status of a topic: its reports and jobs.
 
-The state is plain values that a link fills, the widgets hold, and a page change keeps. Of a topic there are the report
-of this computer, the one that ships, and the jobs.
+The state consists of plain values. A link sets them, widgets hold them, and they survive a change of page. A topic has
+a report of this computer, a report that ships with the project, and jobs; reading them runs no model.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from engine.store import result_store
 SCALE = "embedded"
 THESIS, SMAT = PAPERS
 REAL = "data"
-"""The thesis's claims on real data, shown as a paper of its own: the topic and the scale."""
+"""Topic and scale of the thesis's claims on real data, which are shown as a paper of their own."""
 SMAT_REAL = "smat-data"
-"""SMaT's claims on real data: the topic."""
+"""Topic of SMaT's claims on real data."""
 MOST_EXAMPLES = 1_000
 FEWEST_EXAMPLES = 2
 SESSION = PageSession("reproduction", apart("reproduction"), ())
@@ -47,17 +47,17 @@ key = SESSION.key
 
 
 def section_name(section: str, show: Sequence[str] = ()) -> str:
-    """The name of the control of a section. Each filter by verdict has its own, so that it opens the sections."""
+    """Return the name of a section's control. Each filter by verdict has its own, so that it opens the sections."""
     return ".".join(("section", section, *show))
 
 
 def claim_ids() -> tuple[str, ...]:
-    """The ids of the claims of all papers, in the order of the papers."""
+    """Return the ids of the claims of all papers, in the order of the papers."""
     return tuple(sections_by_claim())
 
 
 def sections_by_claim() -> dict[str, str]:
-    """The section in which each claim is listed."""
+    """Return the section in which each claim is listed, by its id."""
     claims = (*thesis_claims(), *thesis_claims(REAL), *declaration(SMAT).claims, *declaration(SMAT_REAL).claims)
     return {claim.id: claim.section.partition(",")[0] for claim in claims}
 
@@ -77,8 +77,11 @@ def _read_claims(given: Sequence[str], errors: list[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class ReproductionState:
-    """`show`: verdicts whose claims are listed, none for all. `opened`: claims whose numbers are open. `paper`: whose
-    claims they are, or the topic on real data."""
+    """The state of the page.
+
+    `show`: verdicts whose claims are listed; empty for all. `opened`: claims whose numbers are open. `paper`: the paper
+    whose claims are shown, or its topic on real data.
+    """
 
     examples: int = option(MISSING, low=FEWEST_EXAMPLES, high=MOST_EXAMPLES)
     seed: int = seed_option()
@@ -88,7 +91,7 @@ class ReproductionState:
 
     @property
     def queries(self) -> tuple[ReproductionQuery, ...]:
-        """The same as `exegesis reproduce` asks, topic by topic."""
+        """The queries of `exegesis reproduce` for the paper, one per topic."""
         folder = str(Path(FOLDER).resolve())
         if self.paper == REAL:
             return (ThesisQuery(REAL, topic=REAL, folder=folder),)
@@ -98,29 +101,29 @@ class ReproductionState:
 
     @property
     def thesis_queries(self) -> tuple[ThesisQuery, ...]:
-        """The queries of the thesis, whichever paper is shown."""
+        """The queries of the thesis, regardless of `paper`."""
         declared = declaration().examples[SCALE]
         return split_topics(ThesisQuery(SCALE, None if self.examples == declared else self.examples, self.seed))
 
 
 def default_state() -> ReproductionState:
-    """The state that the page opens with: what was declared."""
+    """Return the initial state of the page, with the declared number of examples."""
     return ReproductionState(examples=declaration().examples[SCALE])
 
 
 def read(query: Query) -> tuple[ReproductionState, list[str]]:
-    """The state that a link asks for, and a sentence for everything in it that is not known."""
+    """Return the state in a link, and an error message for each unknown or invalid value in it."""
     errors: list[str] = []
     return read_record(default_state(), query, errors), errors
 
 
 def write(state: ReproductionState) -> Query:
-    """The link that reopens the state: only what differs from the default is written."""
+    """Return the link that reopens the state, with the values that differ from their defaults."""
     return write_record(state, default_state())
 
 
 def load() -> tuple[ReproductionState, list[str]]:
-    """Fill the widgets that have no value yet. Returns the state of the last link and what was wrong in it."""
+    """Fill the widgets that have no value yet. Return the state of the last link and its errors."""
     link, fresh = SESSION.follow()
     state, errors = read(link)
     SESSION.fill({"paper": state.paper, "examples": state.examples, "seed": state.seed, "show": list(state.show)})
@@ -131,7 +134,7 @@ def load() -> tuple[ReproductionState, list[str]]:
 
 
 def from_widgets(loaded: ReproductionState) -> ReproductionState:
-    """The state that the controls now show; what is not drawn stays as it was loaded."""
+    """Return the state that the controls show; a control that is not drawn keeps the loaded value."""
     values = {name: getattr(loaded, name) if (one := SESSION.value(name)) is None else one for name in FIELDS}
     is_open = {id: SESSION.value(f"{OPEN}{id}") for id in claim_ids()}
     return ReproductionState(
@@ -144,17 +147,20 @@ def from_widgets(loaded: ReproductionState) -> ReproductionState:
 
 
 def save(state: ReproductionState, loaded: ReproductionState) -> None:
-    """Remember the state and put it into the address, unless the address says it already."""
+    """Save the state and write its link to the address if it changed."""
     SESSION.remember(state, loaded, write)
 
 
 EndedJobs = tuple[tuple[int, int, float | None], ...]
-"""Of each job that is over: its number, how much it had done, and when it ended."""
+"""Id, number of finished units, and end time of each job that has ended."""
 
 
 class ReportStamp(NamedTuple):
-    """What the report of a topic is remembered by: another one of these, and it is read again. A report that
-    `exegesis reproduce` writes changes none of them, so whether there is one is looked up each time."""
+    """Key under which the report of a topic is memoized: the report is read again if any field changes.
+
+    A report that `exegesis reproduce` writes changes no field, so its existence is checked each time. `losses`: see
+    `count_losses`.
+    """
 
     command: str
     ended: EndedJobs
@@ -164,8 +170,11 @@ class ReportStamp(NamedTuple):
 
 
 class LocalReport(NamedTuple):
-    """`report`: None before it was run here with the models as they are. `changed`: models that the shipped report was
-    made with and that are others now. `absent`: what is needed and not here, as a sentence. `time`: of a run."""
+    """The report of this computer, and the conditions for a run.
+
+    `report`: None before a run with the current models. `changed`: models of the shipped report that have changed since
+    then. `absent`: missing models or data sets, in a sentence. `time`: duration of a run, in a sentence.
+    """
 
     report: Reproduction | None
     changed: tuple[str, ...] = ()
@@ -175,8 +184,11 @@ class LocalReport(NamedTuple):
 
 @dataclass(frozen=True)
 class TopicStatus:
-    """`shipped`: None where what comes with the project answers something else. `running`: a job, or the `last` that is
-    over."""
+    """The reports and jobs of a topic.
+
+    `shipped`: None if the shipped report answers another query. `running`: the job that has not ended. `last`: the last
+    job that has.
+    """
 
     local: LocalReport
     shipped: ShippedReport | None
@@ -185,17 +197,17 @@ class TopicStatus:
 
     @property
     def report(self) -> Reproduction | None:
-        """The report of this computer, else the one that comes with the project."""
+        """The report of this computer if it exists, else the shipped one."""
         return self.local.report or (self.shipped.report if self.shipped else None)
 
     @property
     def provenance(self) -> str:
-        """When and with what the shipped report was made, where it is the one that is shown."""
+        """When and how the shipped report was made; empty if it is not the one that is shown."""
         return self.shipped.provenance if self.shipped and not self.local.report else ""
 
 
 def topic_status(query: ReproductionQuery) -> TopicStatus:
-    """What there is. Errors: those of the list of jobs."""
+    """Return the reports and jobs of a topic. Errors: those of listing the jobs."""
     own = [job for job in jobs.list_jobs() if job.kind == query.job and _is_same(job, query)]
     over = [job for job in own if job.is_over]
     running = next((job for job in own if not job.is_over), None)

@@ -1,1 +1,1 @@
-"""The page of a study's results: the answer, the intervals it rests on, and what people saw and said."""
+"""The page of a study's results: the conclusion with its intervals, and what participants saw and answered."""

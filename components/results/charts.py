@@ -30,7 +30,7 @@ from engine.study.summary import PairForecast, RankingSummary, VoteGroup
 
 DECIMALS = 3
 MOST_POINTS = 200
-"""Maximum number of points of a course: the first, the last, and others evenly between."""
+"""Maximum number of points of a course: the first, the last, and others evenly spaced between them."""
 BOUNDS = (0, 5, 10, 20, 30, 60, 120, 300, 600)
 """Lower bounds of the bins of the chart of times, in seconds; the last bin has no upper bound."""
 
@@ -38,7 +38,7 @@ Row = Mapping[str, Any]
 
 
 def rating_table(summary: RankingSummary) -> pd.DataFrame:
-    """The headline ratings beside those in SMaT's setting, the best method first."""
+    """Main ratings next to those in SMaT's setting, the best method first."""
     smat = {rating.method: rating for rating in summary.smat}
     placebo = {summary.placebo: f"{summary.placebo} (placebo)"}
     return _table(
@@ -52,7 +52,7 @@ def rating_table(summary: RankingSummary) -> pd.DataFrame:
 
 
 def by_skill(ratings: Sequence[Rating]) -> list[Rating]:
-    """Sort ratings, the best first."""
+    """Return the ratings sorted by skill, the best first."""
     return sorted(ratings, key=lambda rating: -rating.skill)
 
 
@@ -66,7 +66,7 @@ def course_table(summary: RankingSummary) -> pd.DataFrame:
 
 
 def order_table(summary: RankingSummary) -> pd.DataFrame:
-    """Spread of each skill over orders of the votes, beside half of its interval for other people."""
+    """Spread of each skill over orders of the votes, next to half of its interval for other people."""
     return _table(
         {
             "Method": one.method,
@@ -224,7 +224,7 @@ def guesser_table(guesses: Sequence[GuessAnswer]) -> pd.DataFrame:
 
 
 def _table(rows: Iterable[Row]) -> pd.DataFrame:
-    """The rows, rounded."""
+    """Return the rows as a rounded table."""
     return pd.DataFrame(list(rows)).round(DECIMALS)
 
 
@@ -269,13 +269,13 @@ def _group_first_views(named: Iterable[tuple[str, GuessAnswer]]) -> dict[str, li
 
 
 def _right(own: Sequence[GuessAnswer]) -> str | None:
-    """Share of right answers among the guesses, in words; None without guesses."""
+    """Describe the share of right answers among the guesses; None without guesses."""
     guesses = [guess for guess in own if guess.label is not None]
     return f"{sum(guess.right for guess in guesses):,} of {len(guesses):,}" if guesses else None
 
 
 def _class_counts(own: Sequence[GuessAnswer], labels: Sequence[str]) -> str | None:
-    """The guessed classes with their counts, the most frequent first."""
+    """Describe the guessed classes with their counts, the most frequent first; None without guesses."""
     counts = Counter(guess.label for guess in own if guess.label is not None).most_common()
     return ", ".join(f"{labels[label]} {times:,}" for label, times in counts) or None
 
@@ -294,19 +294,19 @@ CHART_HEIGHT = 320
 ROOM = 0.04
 """Margin beyond the ends of the intervals, as a share of their range."""
 LEGEND_COLUMNS, LEGEND_LABEL = 2, 150
-"""Two columns fit on a phone."""
+"""Number of columns of the legend, of which two fit on a phone, and width of a label in pixels."""
 POINTS = 100
 """Percentage points in a share of 1."""
 POINTS_ROOM = 5
 EVEN = 0.5
 WHOLE = alt.Axis(tickMinStep=1, format=",d")
-"""An axis of whole numbers."""
+"""An axis of integers."""
 
 Span = tuple[int | float, int | float]
 
 
 def rating_span(*settings: Sequence[Rating]) -> Span:
-    """The range of all intervals, so that charts beside each other share one axis."""
+    """Return the range of all intervals, so that charts side by side share one axis."""
     ends = [end for ratings in settings for rating in ratings for end in rating.interval]
     room = ROOM * (max(ends) - min(ends))
     return min(ends) - room, max(ends) + room
@@ -315,16 +315,16 @@ def rating_span(*settings: Sequence[Rating]) -> Span:
 def rating_chart(
     ratings: Sequence[Rating], methods: Sequence[str], placebo: str | None, span: Span, theme: Theme
 ) -> alt.LayerChart:
-    """A point and its interval per method, the best on top; the placebo's interval is shaded.
+    """Chart with a point and its interval per method, the best on top; the placebo's interval is shaded.
 
-    `methods`: all of the study.
+    `methods`: all methods of the study.
     """
     axis = alt.X("Low:Q", title="skill", scale=alt.Scale(domain=list(span), nice=False))
     return interval_chart(rating_rows(ratings, placebo), methods, ("Skill", "rank"), axis, placebo, theme)
 
 
 def rating_rows(ratings: Sequence[Rating], placebo: str | None) -> pd.DataFrame:
-    """A row per method, the best first: the data of the chart and of its tooltips."""
+    """A row per method, the best first, for the chart and its tooltips."""
     return pd.DataFrame(
         [
             {
@@ -342,7 +342,7 @@ def rating_rows(ratings: Sequence[Rating], placebo: str | None) -> pd.DataFrame:
 
 
 def course_chart(summary: RankingSummary, theme: Theme) -> alt.LayerChart:
-    """A line per method over the votes in time order; the placebo dotted. Tooltips show the values."""
+    """Chart with a line per method over the votes in time order, dotted for the placebo. Tooltips show the values."""
     names = list(summary.methods)
     long = course_table(summary).melt("Votes", names, var_name="Method", value_name="Skill")
     long["skill"] = [plain(value) for value in long["Skill"]]
@@ -398,9 +398,9 @@ def times_chart(seconds: Sequence[int | float], theme: Theme) -> alt.LayerChart:
 
 
 def wins_html(summary: RankingSummary) -> str:
-    """Share of votes that rank the row's method above the column's, as a table with colored cells.
+    """HTML table of the share of votes that rank the row's method above the column's, with colored cells.
 
-    The best method first: blue above half of the votes, orange below.
+    The best method is first. Cells are blue above half of the votes and orange below.
     """
     places = {method: summary.methods.index(method) for method in summary.order}
     heads = "".join(f'<th scope="col">{escape(method)}</th>' for method in places)
@@ -434,7 +434,7 @@ def accuracy_chart(summary: GuessSummary, theme: Theme) -> alt.LayerChart:
 
 
 def accuracy_rows(summary: GuessSummary) -> pd.DataFrame:
-    """A row per condition with guesses: the data of the chart and of its tooltips."""
+    """A row per condition with guesses, for the chart and its tooltips."""
     return pd.DataFrame(
         [
             {"Method": one.name, **_chart_columns(one.share, _placebo_prefix(one.name, summary.placebo))}

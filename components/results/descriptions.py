@@ -1,4 +1,4 @@
-"""The results of a study in words: with methods named by their titles, in the order of the design, and in sentences."""
+"""The results of a study in words: methods are named by their titles, in the order of the design."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class TitledResults:
 
     @cached_property
     def forward(self) -> GuessSummary | None:
-        """The results of guesses; None if nobody guesses."""
+        """The results of guesses; None if the study has none."""
         return None if self.untitled.forward is None else titled_forward(self.untitled.forward, self.titles)
 
     @cached_property
@@ -93,7 +93,7 @@ def _thumbnails(study: int, token: str) -> dict[str, str]:
 
 
 def method_titles(design: Design) -> dict[str, str]:
-    """The title of each method by its name in the votes. A variant with other parameters has a number."""
+    """Return the title of each method by its name in the votes. A variant with other parameters has a number."""
     names = method_names(design)
     return {
         name: f"{_title(method.id, design.kind)}{name.removeprefix(method.id)}"
@@ -102,7 +102,7 @@ def method_titles(design: Design) -> dict[str, str]:
 
 
 def titled_summary(summary: RankingSummary, titles: Mapping[str, str]) -> RankingSummary:
-    """Rename the methods of the results to their titles, and sort them in the order of the titles."""
+    """Replace the names of methods in the results by their titles, and sort the methods in the order of the titles."""
     places = [summary.methods.index(name) for name in titles if name in summary.methods]
     return replace(
         summary,
@@ -119,14 +119,14 @@ def titled_summary(summary: RankingSummary, titles: Mapping[str, str]) -> Rankin
 
 
 def titled_forward(summary: GuessSummary, titles: Mapping[str, str]) -> GuessSummary:
-    """Rename the methods of the results of guesses to their titles."""
+    """Replace the names of methods in the results of guesses by their titles."""
     names = {WITHOUT: WITHOUT} | dict(titles)
     conditions = tuple(replace(one, name=names[one.name]) for one in summary.conditions)
     return replace(summary, conditions=conditions, placebo=names[summary.placebo] if summary.placebo else None)
 
 
 def _title(method: str, kind: str) -> str:
-    """The title of a method, or its id: an imported study may have methods that are unknown here."""
+    """Return the title of a method, or its id, since an imported study may have methods that are unknown here."""
     try:
         return explainer(method, kind).title
     except ExegesisError:
@@ -146,7 +146,7 @@ def _titled_values(values: Mapping[str, T], titles: Mapping[str, str]) -> dict[s
 
 
 def describe_preference(summary: RankingSummary) -> str:
-    """The answer: which methods are rated above others, and which ones cannot be separated from the best.
+    """Describe which methods are rated above others, and which ones cannot be separated from the best.
 
     Only methods whose intervals do not overlap are said to differ.
     """
@@ -208,7 +208,7 @@ def describe_answers(results: Results, counts: AnswerCounts) -> str:
 
 
 def rank_span(rating: Rating) -> str:
-    """The range of a method's ranks in the partial order: 2, or 3–4."""
+    """Format the range of a method's ranks in the partial order: 2, or 3–4."""
     return str(rating.rank) if rating.rank == rating.last else f"{rating.rank}–{rating.last}"
 
 

@@ -1,6 +1,6 @@
 """The Results page: the choice of a study, its state, the answer, and the rest in sections.
 
-The page follows the votes: it polls by cheap queries and is drawn again only after a change.
+The page follows new votes: it polls with cheap queries and is only redrawn after a change.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EMPTY = (
 )
 LOOK_SECONDS, PROGRESS_SECONDS = 5.0, 1.0
 PAUSE_RATIO = 4
-"""The pause after drawing the page, as a multiple of the time that drawing took."""
+"""Pause after drawing the page, as a multiple of the drawing time."""
 
 Mark = tuple[VotesVersion, bool] | None
 """The version of the votes on the page, and whether more may come; None: the study is deleted."""
@@ -125,7 +125,7 @@ def _draw_progress(results: Results) -> None:
 
 
 def _follow(results: Results, mark: Mark, duration: float) -> None:
-    """Draw the page again once its mark differs from `mark`. `duration`: seconds that this drawing took."""
+    """Redraw the page once its mark differs from `mark`. `duration`: seconds that this drawing took."""
     is_first, study = results.sample is not None, results.study
     pause = PROGRESS_SECONDS if is_first else max(LOOK_SECONDS, PAUSE_RATIO * duration)
     run_every = pause if is_first or study.takes_votes else None

@@ -89,7 +89,7 @@ FIRST_LOOKS = "Repeated items are not counted, since people may remember them."
 
 
 def draw_sections(results: TitledResults) -> None:
-    """Draw the answer, then the sections, which start closed; when the page is drawn again, open ones stay open."""
+    """Draw the answer, then the sections, which are closed at first; open ones stay open when the page is redrawn."""
     if results.summary is not None:
         _draw_ratings(results.summary)
     elif results.forward is not None:
@@ -111,7 +111,7 @@ def draw_sections(results: TitledResults) -> None:
 
 
 def _draw_ratings(summary: RankingSummary) -> None:
-    """Draw the answer, the comparison with the placebo, the intervals beside SMaT's, and their table."""
+    """Draw the answer, the comparison with the placebo, the intervals next to SMaT's, and their table."""
     st.subheader(escape_label(describe_preference(summary)), anchor=False)
     st.markdown(escape_label(f"{summary.meanings['placebo']} {describe_rankings(summary)}"))
     st.caption(PLAUSIBLE)
@@ -274,7 +274,7 @@ def _choose(what: str, options: list[str], title: Callable[[str], str]) -> str |
 def _draw_answers(
     results: TitledResults, votes: list[CountedVote], label: Callable[[CountedVote], str], with_items: bool = False
 ) -> None:
-    """A row per answer with a link to its ballot; `with_items`: also the item's text or picture."""
+    """Draw a row per answer with a link to its ballot. `with_items`: also draw the item's text or picture."""
     with st.container(height=LIST_HEIGHT if len(votes) > MOST_AT_ONCE else "content", border=False):
         for vote in votes:
             row = st.container(horizontal=True, vertical_alignment="center", gap="small")
@@ -300,7 +300,7 @@ def _describe_answer(vote: CountedVote, results: TitledResults) -> str:
 
 
 def _item_html(results: TitledResults, place: str) -> str:
-    """The start of the text, or a thumbnail of the picture."""
+    """HTML of the start of the text, or of a thumbnail of the picture."""
     pictures = results.thumbnails([place])
     image = f'<img src="{escape(pictures[0])}" alt="The picture">' if pictures else ""
     return f'<div class="xg-item xg">{image}<bdi>{escape(results.items[place].text)}</bdi></div>'
@@ -393,7 +393,7 @@ def _draw_ranking(replay: BallotReplay, titles: Mapping[str, str]) -> None:
 
 
 def _draw_guess(replay: BallotReplay, item: ItemName, results: TitledResults, answer: int) -> None:
-    """Draw the guess beside the right class and the prediction, the input, and the one explanation or none."""
+    """Draw the guess next to the right class and the prediction, the input, and the explanation, if any."""
     ballot, titles = replay.ballot, results.titles
     verdict = _verdict_html(replay.vote, item.prediction, answer, results.study.design.mode)
     st.html(f"<style>{table_styles()}</style>{verdict}")
@@ -408,7 +408,7 @@ def _draw_guess(replay: BallotReplay, item: ItemName, results: TitledResults, an
 
 
 def _verdict_html(vote: CountedVote | None, prediction: Prediction, answer: int, mode: str) -> str:
-    """The guess beside the right class, which was hidden from them, and the prediction, unless that is the same."""
+    """HTML of the guess, the right class, which the participant did not see, and the prediction if it is not that."""
     sure = percent(prediction.confidence)
     parts = [("Guess", *_guess(vote, prediction.labels, answer))]
     if mode == PREDICT:
@@ -434,7 +434,7 @@ def _guess(vote: CountedVote | None, labels: Sequence[str], answer: int) -> tupl
 
 
 def _maps_html(model_input: Input, headings: Sequence[str], maps: Sequence[BallotMap]) -> str:
-    """Explanations below their headings, which are HTML; pictures side by side where there is room."""
+    """HTML of explanations below their headings, which are HTML; pictures are side by side if there is room."""
     figures = "".join(
         f'<section><p class="xg-title">{heading}</p>{explanation_html(model_input, one)}</section>'
         for heading, one in zip(headings, maps, strict=True)

@@ -1,1 +1,1 @@
-"""What the page of rules draws."""
+"""The page that tests rules about a model."""

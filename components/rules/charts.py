@@ -1,4 +1,4 @@
-"""The scores of rules as charts of bars with intervals, tables and sentences. Pure functions."""
+"""Bar charts with intervals, tables and sentences on the scores of rules. Pure functions."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from engine.rules.result import (
 )
 
 LETTERS = ascii_uppercase[:MOST_RULES]
-"""Names of rules, in their order."""
+"""Names of the rules, in order."""
 ROW, FOOT = 48, 128
-"""Pixels of a rule in a chart; of the axis with its title and the legend."""
+"""Height in pixels of a rule in a chart, and of the axis with its title and the legend."""
 ALPHA, TEST = 0.05, "Fisher, Holm"
-"""Largest p-value of a rule that is called better than chance, and how it is computed and adjusted."""
+"""Significance level at which a rule is better than chance, and the names of the test and of its adjustment."""
 Ends = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True)
 class ScoredRule:
-    """A rule with its scores. `letter`: its name on the page. `p`: adjusted for the number of rules (Holm)."""
+    """A rule with its scores. `letter`: its name on the page. `p`: p-value adjusted for the number of rules (Holm)."""
 
     letter: str
     result: RuleResult
@@ -51,7 +51,11 @@ class ScoredRule:
 
 @dataclass(frozen=True)
 class RulePanel:
-    """A chart: its title, what is on the axis, and the two values of each rule, each with its name in the legend."""
+    """A chart of two values per rule.
+
+    `axis`: title of the axis. `series`: for both values the name in the legend and the function that returns it.
+    `ends`: ends of the axis; None for 0 or the outermost end of an interval.
+    """
 
     name: str
     title: str
@@ -100,14 +104,14 @@ def _base(own: RuleScores) -> RuleEstimate:
 
 
 def scored_rules(found: ModelRules, seed: int) -> list[ScoredRule]:
-    """The rules of a model with their scores."""
+    """Return the rules of a model with their scores."""
     scores = [score_rule(one, seed) for one in found.rules]
     adjusted = holm([own.p for own in scores])
     return [ScoredRule(*each) for each in zip(LETTERS, found.rules, scores, adjusted, strict=False)]
 
 
 def panel_data(rules: Sequence[ScoredRule], panel: RulePanel) -> pd.DataFrame:
-    """A row for each rule and series that has a value."""
+    """Return a row for each rule and series that has a value."""
     rows = []
     for one in rules:
         for name, pick in panel.series:
@@ -123,7 +127,7 @@ def panel_data(rules: Sequence[ScoredRule], panel: RulePanel) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class RuleChart(CaptionedChart):
-    """A panel with its files. `prefix`: of the widget keys."""
+    """The chart of a panel with its files. `prefix`: prefix of the widget keys."""
 
     plan: RulesPlan
     model: str
@@ -152,7 +156,7 @@ class RuleChart(CaptionedChart):
 
 
 def panel_chart(table: pd.DataFrame, panel: RulePanel, theme: Theme) -> alt.LayerChart:
-    """Bars with 95% intervals, a rule below the other, both series of each beside one another."""
+    """Horizontal bars with 95% intervals, one group per rule with a bar for each series."""
     names = [name for name, _ in panel.series]
     colors = [CHART_COLORS[theme][0], CHART_COLORS[theme][-1]]
     low, high = (
@@ -185,7 +189,7 @@ def _ink(theme: Theme) -> str:
 
 
 def answer_html(rules: Sequence[ScoredRule], examples: int, seed: int) -> str:
-    """The verdict on all rules, and a sentence or two for each. Every text is escaped."""
+    """HTML of the verdict on all rules, and of sentences on each rule. All text is escaped."""
     verdict = f'<p class="xg-answer"><b>{escape(verdict_text(rules, seed))}</b></p>'
     named = ((one.letter, escape(one.result.rule), " ".join(rule_sentences(one, examples))) for one in rules)
     lines = "".join(f"<p><b>{letter}</b> <code>{rule}</code><br>{escape(text)}</p>" for letter, rule, text in named)
@@ -193,7 +197,7 @@ def answer_html(rules: Sequence[ScoredRule], examples: int, seed: int) -> str:
 
 
 def verdict_text(rules: Sequence[ScoredRule], seed: int) -> str:
-    """Which rule is best, and whether it is better than chance and than the others."""
+    """Return which rule is best, and whether it is significantly better than chance and than the others."""
     if rules[0].result.of_pictures:
         return _picture_verdict(rules, seed)
     scored = [one for one in rules if one.scores.balanced.value is not None]
@@ -214,7 +218,7 @@ def verdict_text(rules: Sequence[ScoredRule], seed: int) -> str:
 
 
 def _picture_verdict(rules: Sequence[ScoredRule], seed: int) -> str:
-    """By intervals that hold together for all rules (Bonferroni)."""
+    """Return which regions the model needs, by simultaneous intervals over all rules (Bonferroni)."""
     ends = [(one.letter, excess_fall(one.result, seed, len(rules)).interval) for one in rules]
     needed = [letter for letter, interval in ends if interval is not None and interval[0] > 0]
     if not needed:
@@ -224,7 +228,7 @@ def _picture_verdict(rules: Sequence[ScoredRule], seed: int) -> str:
 
 
 def rule_sentences(one: ScoredRule, examples: int) -> Iterator[str]:
-    """What the tests say of a rule."""
+    """Yield sentences on the test results of a rule."""
     own, label = one.scores, one.result.label
     if one.result.of_pictures:
         yield from _picture_sentences(one, examples)
@@ -266,7 +270,7 @@ def _picture_sentences(one: ScoredRule, examples: int) -> Iterator[str]:
 
 
 def notes_html(rules: Sequence[ScoredRule], seed: int) -> str:
-    """The attribution-based rules, differences between rules, and what was left out. Every text is escaped."""
+    """HTML of the best attributions, the differences between rules, and the notes of rules. All text is escaped."""
     lines = [line for one in rules for line in _rule_notes(one)]
     for gap in compare_rules([one.result for one in rules], seed):
         best, other = rules[gap.best].letter, rules[gap.other].letter
@@ -290,7 +294,7 @@ def _rule_notes(one: ScoredRule) -> Iterator[str]:
 
 
 def scores_table(rules: Sequence[ScoredRule]) -> pd.DataFrame:
-    """All scores, a row each, a column for each rule."""
+    """Return all scores: one row per score, one column per rule."""
     pictures = rules[0].result.of_pictures
     names = {} if pictures else {
         "True for": lambda own: f"{own.share.n:,}",

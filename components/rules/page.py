@@ -1,4 +1,4 @@
-"""The page of rules: fields for up to four rules, the answer, charts, the examples that break a rule, and the files."""
+"""The page of rules: fields for up to four rules, the answer, charts, exceptions to a rule, and the export."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ ABOUT = (
     "model then predicts. The rule is compared with the model’s own predictions, never with the labels."
 )
 AT_ONCE = 400
-"""Examples up to which the page computes while it is open; more become a job."""
+"""Maximum number of examples that the page tests itself; more become a job."""
 LISTED = 10
-"""Examples that are listed."""
+"""Maximum number of listed exceptions."""
 LONGEST = 300
-"""Characters of a text in the list."""
+"""Maximum length of a text in the list, in characters."""
 RECENT = ("Recent tests", "Tests that were saved or ran as a job.")
 SAVE_HELP = "Adds this test to the recent tests and to the jobs on the Library page. The link of the page holds it too."
 STOPPED = "Stopped. Finished rules are in the cache."
@@ -94,7 +94,7 @@ LIMITS = (
 
 @dataclass(frozen=True)
 class RulesView:
-    """`listed`: the letter of the rule whose exceptions are listed."""
+    """The view options. `listed`: letter of the rule whose exceptions are listed."""
 
     listed: str = option(LETTERS[0], choices=tuple(LETTERS))
 
@@ -135,9 +135,9 @@ def rules_page() -> None:
 
 
 def rule_fields(kind: str, rules: Sequence[str], models: Sequence[str]) -> bool:
-    """Draw the fields of the rules, an error below each that cannot be read. Returns whether all can.
+    """Draw the fields of the rules, with an error below each invalid rule. Return whether all rules are valid.
 
-    `models`: whose classes the rules may name.
+    `rules`: initial values of the fields. `models`: the models whose classes the rules may name.
     """
     typed, readable = list[str](), True
     with st.container(key=SESSION.key(kind, "rule_fields")):
@@ -146,7 +146,7 @@ def rule_fields(kind: str, rules: Sequence[str], models: Sequence[str]) -> bool:
         key = _field_key(kind, place)
         st.session_state.setdefault(key, rules[place] if place < len(rules) else "")
         if place > max(1, len(typed)) and not st.session_state[key]:
-            continue  # one empty field after those in use is enough
+            continue  # one empty field after the used ones is enough
         with column:
             hint = "Add a rule to compare" if place else example_rules(kind, models)[0]
             text = str(
@@ -160,7 +160,7 @@ def rule_fields(kind: str, rules: Sequence[str], models: Sequence[str]) -> bool:
 
 
 def _is_readable(text: str, models: Sequence[str]) -> bool:
-    """Whether the rule can be read and names a class of the models; draws the error if not."""
+    """Whether the rule is valid and names a class of each model. Draws the error if not."""
     try:
         rule = parse_rule(text)
         for labels in filter(None, (summarize_model(model).labels for model in models)):
@@ -176,7 +176,7 @@ def _field_key(kind: str, place: int) -> str:
 
 
 def example_rules(kind: str, models: Sequence[str]) -> list[str]:
-    """An example of each form, about classes that the first model has."""
+    """Return an example of each form of rule, with classes of the first model."""
     if kind != "text":
         return list(REGION_FORMS)
     labels = summarize_model(models[0]).labels if models else ()
@@ -201,7 +201,7 @@ def _help_popover(kind: str, models: Sequence[str]) -> None:
 
 
 def take_form(kind: str, form: str) -> None:
-    """Put an example into the first empty field, or into the last one (a callback)."""
+    """Put an example into the first empty field, or into the last field if none is empty (a callback)."""
     keys = [_field_key(kind, place) for place in range(MOST_RULES)]
     free = next((place for place, key in enumerate(keys) if not st.session_state.get(key)), MOST_RULES - 1)
     SESSION.put(kind, f"rules.{free}", form)
@@ -267,7 +267,7 @@ def _draw_chart(chart: RuleChart) -> None:
 
 
 def _exceptions(state: ExperimentState, status: PlanStatus, found: ModelRules, rules: Sequence[ScoredRule]) -> None:
-    """Draw the examples that break a rule, the most confident first, each with its link."""
+    """Draw the examples that break a rule, the clearest first, each with a link to its page."""
     st.subheader("Exceptions", anchor=False)
     letters = [one.letter for one in rules]
     if len(rules) > 1:
@@ -296,7 +296,11 @@ def _exceptions(state: ExperimentState, status: PlanStatus, found: ModelRules, r
 
 
 def exceptions_of(rule: ScoredRule) -> list[RuleExample]:
-    """The examples that break a rule, the most confident first; of pictures, whose prediction stays."""
+    """Return the examples that break a rule, the clearest first.
+
+    For a text, the rule is true and another class is predicted; the lowest probability of the rule's class comes first.
+    For a picture, the prediction stays without the region; the highest probability without it comes first.
+    """
     if rule.result.of_pictures:
         stays = [one for one in rule.result.examples if one.holds and one.removed_changed is False]
         return sorted(stays, key=lambda one: -(one.removed or 0.0))
@@ -304,12 +308,12 @@ def exceptions_of(rule: ScoredRule) -> list[RuleExample]:
 
 
 def _label(rule: ScoredRule, one: RuleExample, found: ModelRules) -> str:
-    """The class whose probability the rule is about."""
+    """Return the class whose probability the rule is about."""
     return found.labels[one.predicted] if rule.result.label == ANY else rule.result.label
 
 
 def example_html(one: RuleExample, example: SourceExample, labels: Sequence[str], label: str) -> str:
-    """A text with the words of the rule marked, or a small picture, and what the model says. Every text is escaped."""
+    """HTML of a text with the rule's words marked, or of a thumbnail, and the prediction. All text is escaped."""
     shown = one.words.lower().split()
     if isinstance(example.input, Picture):
         body = f'<img src="{escape(thumbnail_url(example.input.pixels))}" alt="">'
@@ -324,7 +328,7 @@ def example_html(one: RuleExample, example: SourceExample, labels: Sequence[str]
 
 
 def _marked(example: Example, marked: frozenset[str]) -> Iterator[str]:
-    """The text, cut, with each of these words in bold."""
+    """Yield the HTML of the text, cut to `LONGEST` characters, with the marked words in bold."""
     for segment, text in enumerate(filter(None, (example.text, example.text_pair))):
         last, cut = 0, text[:LONGEST]
         yield "<br>" if segment else ""
@@ -336,10 +340,10 @@ def _marked(example: Example, marked: frozenset[str]) -> Iterator[str]:
 
 
 def _link(status: PlanStatus, found: ModelRules, example: SourceExample) -> Query:
-    """The link that opens the example with this model."""
+    """Return the link that opens the example with this model."""
     plan = status.results.plan
     place: Query = {"data": [plan.dataset], "index": [str(example.index)]}
-    if plan.split and isinstance(example.input, Example):  # that page reads the usual split
+    if plan.split and isinstance(example.input, Example):  # the Text page reads the default split
         given = example.input
         place = write_text("text", given.text) | (write_text("pair", given.text_pair) if given.text_pair else {})
     elif plan.split:

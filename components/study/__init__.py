@@ -1,1 +1,1 @@
-"""The page on which an organizer designs studies, opens them, sends their links and follows them."""
+"""The page on which an organizer designs and opens studies, shares their links, and follows their progress."""

@@ -29,7 +29,7 @@ from engine.study.studies import AnswerCounts, StudyRecord, change, create, has_
 from engine.study.study_file import export_study, import_study
 
 STUDY, NEW = "study", "new"
-"""Parameters of the address: a study, or the preset of a new one."""
+"""Query parameters of the address: a study, or the preset of a new one."""
 FAILURE_KEY, NOTE_KEY = "study_failed", "study_done"
 TYPED_TITLE = "study.delete.typed"
 IMPORT_KEY, UPLOAD_KEY = "study.import", "study.import.file"
@@ -55,7 +55,7 @@ def show_form(start: str) -> None:
 
 
 def show_list() -> None:
-    """Open the list."""
+    """Open the list of studies."""
     st.query_params.clear()
 
 
@@ -105,7 +105,7 @@ def _try(action: Callable[[], object], note: str) -> None:
 
 @st.dialog("Close the study?")
 def confirm_closing(record: StudyRecord, counts: AnswerCounts) -> None:
-    """Ask for a confirmation."""
+    """Ask for confirmation."""
     st.text(f"So far: {study_progress(record, counts)}")
     st.markdown("A closed study accepts no more votes and cannot be reopened.")
     draw_dialog_buttons("Close the study", "Keep it open", partial(close, record.id))
@@ -113,7 +113,7 @@ def confirm_closing(record: StudyRecord, counts: AnswerCounts) -> None:
 
 @st.dialog("Delete the study?")
 def confirm_deleting(record: StudyRecord, counts: AnswerCounts) -> None:
-    """Ask for the title as a confirmation."""
+    """Ask for the title as confirmation."""
     title = one_line_title(record)
     st.text(f"{title}\n{study_progress(record, counts)}")
     st.markdown("Deletes the study with its items, annotators and votes. This cannot be undone.")
@@ -167,7 +167,7 @@ def _import(data: bytes) -> None:
 
 
 class Opening:
-    """The opening of one study, under way or failed."""
+    """The opening of one study, in progress or failed."""
 
     def __init__(self, study: int) -> None:
         self.study = study
@@ -187,7 +187,7 @@ class Opening:
         return self._work.finished.is_set()
 
     def wait(self, seconds: int | float) -> bool:
-        """Wait at most so many seconds; returns whether it is over."""
+        """Wait at most this number of seconds. Return whether the opening is over."""
         return self._work.finished.wait(seconds)
 
     @property
@@ -198,7 +198,7 @@ class Opening:
         return (done / total if total else 0.0), f"{words} · {self._work.words()}"
 
     def failure(self) -> Exception | None:
-        """The error that ended it; None if the study is open."""
+        """Return the error that ended the opening, or None if the study is open."""
         try:
             self._work.result()
         except Exception as error:
@@ -209,12 +209,12 @@ class Opening:
         return open_study(self.study, self._report, token)
 
     def _report(self, done: int, total: int, doing: str) -> None:
-        """Predictions count examples; explanations are named by their method."""
+        """Record the progress. Predictions count examples; explanations are named by their method."""
         self._units = done, total, doing if doing in ("", "examples") else f"explanations ({doing})"
 
 
 def start_opening(study: int) -> Opening:
-    """Start opening the study unless that is under way."""
+    """Start opening the study, unless this is already in progress."""
     with _lock:
         opening = _openings.get(study)
         if opening is None or opening.is_over:
@@ -224,7 +224,7 @@ def start_opening(study: int) -> Opening:
 
 
 def current_opening(study: int) -> Opening | None:
-    """The latest opening of that study until its end is acknowledged."""
+    """Return the latest opening of that study until its end is acknowledged, else None."""
     with _lock:
         return _openings.get(study)
 
@@ -241,7 +241,7 @@ _openings: dict[int, Opening] = {}
 
 
 def draw_new_study(start: str, zone: tzinfo) -> None:
-    """Draw the form of a new study. `start`: the name of a preset; any other: a blank design."""
+    """Draw the form of a new study. `start`: name of a preset; any other string stands for a blank design."""
     model = next(iter(embedded_models()), "")
     if start in PRESETS:
         st.header(f"New study: {PRESETS[start].title}", anchor=False)
@@ -319,7 +319,7 @@ def _draw_open_button(record: StudyRecord, is_saved: bool) -> None:
 
 @st.dialog("Open the study?")
 def confirm_opening(record: StudyRecord) -> None:
-    """Ask for a confirmation, and say what it fixes."""
+    """Ask for confirmation, and say what can no longer be changed afterwards."""
     design = record.design
     items, methods = design.item_count + design.practice, len(design.ballot_methods)
     st.text(f"{items:,} items with {methods} explanations each: {items * methods:,} explanations")

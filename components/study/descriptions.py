@@ -37,12 +37,12 @@ LONGEST_DETAIL = 300
 
 
 def state_badge(record: StudyRecord) -> tuple[str, BadgeColor, str]:
-    """The word, color and icon of the state."""
+    """Return the word, color and icon of the state."""
     return BADGES[OVER if record.state == OPEN and not record.takes_votes else record.state]
 
 
 def one_line_title(record: StudyRecord) -> str:
-    """The title on one line."""
+    """Return the title on one line."""
     return " ".join(record.design.title.split()) or f"Study {record.id}"
 
 
@@ -59,7 +59,7 @@ def study_progress(record: StudyRecord, counts: AnswerCounts) -> str:
 def study_facts(
     record: StudyRecord, counts: AnswerCounts, zone: tzinfo, methods: Mapping[str, Explainer]
 ) -> dict[str, str]:
-    """The facts on the card of a study. `methods`: those of its kind; an unknown one is named by its id."""
+    """Return the facts on the card of a study. `methods`: methods of its kind; an unknown method is named by its id."""
     design = record.design
     return {
         "progress": study_progress(record, counts),
@@ -72,7 +72,7 @@ def study_facts(
 
 
 def study_history(record: StudyRecord, zone: tzinfo) -> str:
-    """Times of its creation, opening and end, past or planned."""
+    """Describe the times of its creation, opening and end, past or planned."""
     times = [("created", record.created), ("opened", record.opened), ("closed", record.closed)]
     if record.state in (DRAFT, OPEN):
         times.append(("closes" if record.state == DRAFT or record.takes_votes else "closed", record.design.closes_at))
@@ -80,7 +80,7 @@ def study_history(record: StudyRecord, zone: tzinfo) -> str:
 
 
 def design_facts(design: Design, methods: Mapping[str, Explainer]) -> dict[str, str]:
-    """The facts of a design that can no longer be changed."""
+    """Return the facts of a design that can no longer be changed."""
     votes = design.votes_per_item
     repeated = f", {design.repeats:,} of them shown twice" if design.repeats else ""
     return {
@@ -115,7 +115,7 @@ def describe_exclusions(rules: ExclusionRules) -> str:
 
 
 def event_rows(log: Iterable[tuple[str, float, Mapping[str, Any]]], zone: tzinfo) -> list[dict[str, str]]:
-    """A row per event, the latest first."""
+    """Return a row per event, the latest first."""
     rows = [
         {"time": format_time(when, zone), "event": kind.replace("_", " "), "details": _shorten(details)}
         for kind, when, details in log
@@ -124,7 +124,7 @@ def event_rows(log: Iterable[tuple[str, float, Mapping[str, Any]]], zone: tzinfo
 
 
 def join_link(page: str | None, token: str) -> str:
-    """The participants' address, derived from the address of the organizer's own page."""
+    """Return the participants' address, derived from the address of the organizer's own page."""
     parts = urlsplit(page or "")
     folder = parts.path.rpartition("/")[0]
     return urlunsplit((parts.scheme, parts.netloc, f"{folder}/{ANNOTATE.url_path}", f"study={token}", ""))

@@ -23,7 +23,7 @@ from engine.study.design import FIELD_LABELS, Design, label_fields
 
 WIDGETS = "study.form."
 NARROW = 200
-"""The width of a number, in pixels."""
+"""Width of a number input, in pixels."""
 
 Fields = dict[str, Any]
 PARTS = ("items", "exclusion")
@@ -35,12 +35,12 @@ SHORTEST_SPAN = 3
 
 
 def field_key(name: str) -> str:
-    """The key of a field's widget."""
+    """Return the key of a field's widget."""
     return f"{WIDGETS}{name}"
 
 
 def field_value(name: str) -> Any:
-    """The value of a field, visible or hidden."""
+    """Return the value of a field, visible or hidden."""
     return st.session_state[field_key(name)]
 
 
@@ -50,7 +50,7 @@ def set_field(name: str, value: object) -> None:
 
 
 def describe_field_error(error: Exception) -> str:
-    """The message of an error, with the label of a field in place of its name."""
+    """Return the message of an error, with the label of a field instead of its name."""
     return label_fields(describe_error(error))
 
 
@@ -60,7 +60,7 @@ def draw_number(name: str, step: int | float = 1) -> None:
     optional = type(None) in get_args(hint)
     kind = float if float in (hint, *get_args(hint)) else int
     low, high = (None if bound is None else kind(bound) for bound in (meta["low"], meta["high"]))
-    draw: Callable[..., object] = st.number_input  # its overloads are of one kind of number each
+    draw: Callable[..., object] = st.number_input  # each of its overloads accepts one kind of number
     draw(
         FIELD_LABELS[name], low, high, value=None if optional else "min", key=field_key(name), step=kind(step),
         width=NARROW, format="%d" if kind is int else "%g", help=meta["help"], persist_state="page",
@@ -87,7 +87,7 @@ def draw_choice(name: str, words: Mapping[str, str], on_change: Callable[[], Non
 
 
 def draw_name(kind: str, name: str, options: Sequence[str], help: str) -> None:
-    """Draw the choice of a listed name, or of another one that the user types. `kind`: the type of the items."""
+    """Draw a select box of listed names that also accepts a typed name. `kind`: the kind of the items."""
     label, name = FIELD_LABELS[name], f"{kind}.{name}"
     current = st.session_state.get(field_key(name))
     if current and name.endswith(".model"):
@@ -105,12 +105,12 @@ def draw_name(kind: str, name: str, options: Sequence[str], help: str) -> None:
 
 
 def field_row() -> DeltaGenerator:
-    """A container of fields side by side, as many as fit in the window."""
+    """Return a container of fields side by side, as many as fit in the window."""
     return st.container(horizontal=True, gap="small", vertical_alignment="bottom")
 
 
 def _declaration(name: str) -> tuple[Any, Mapping[str, Any]]:
-    """The type and the metadata of a field of the design or of one of its parts."""
+    """Return the type and the metadata of a field of the design or of one of its parts."""
     part, _, own = name.rpartition(".")
     owner: Any = type(getattr(Design(), part)) if part else Design
     declared = next(field for field in dataclasses.fields(owner) if field.name == own)
@@ -147,7 +147,7 @@ def design_from_fields(
 
 
 def field_names() -> tuple[str, ...]:
-    """The names of all fields, in the order of the design."""
+    """Return the names of all fields, in the order of the design."""
     own = [field.name for field in dataclasses.fields(Design) if field.name not in ELSEWHERE]
     parts = {part: getattr(Design(), part) for part in PARTS}
     return (*own, *(f"{part}.{field.name}" for part, value in parts.items() for field in dataclasses.fields(value)))

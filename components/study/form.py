@@ -80,7 +80,7 @@ MARKDOWN_HELP = "Supports Markdown: headings, lists, emphasis and links. HTML an
 PLACEBO_HELP = "The placebo of the study. A method that is not rated above it may be no better than chance."
 LEARNED = "smat"
 VARIANT_WIDTH = 280
-"""The width of the choice of a variant, in pixels."""
+"""Width of the select box for a variant, in pixels."""
 NOT_LEARNED = (
     "This model has no learned explainer (SMaT). It is replaced by attention logits of all layers, its starting point. "
     "Train one on the Scaffold page."
@@ -248,7 +248,7 @@ def _entries(kind: str) -> dict[str, Explainer]:
 
 
 def entry_names(choices: Sequence[MethodChoice]) -> list[tuple[str, MethodChoice]]:
-    """Pair each choice with its name in the form: its id, and a number from the second time on."""
+    """Pair each choice with its name in the form: its id, with a number from the second occurrence on."""
     ids = [choice.id for choice in choices]
     times = [ids[: place + 1].count(id) for place, id in enumerate(ids)]
     names = [id if time == 1 else f"{id}{AGAIN}{time}" for id, time in zip(ids, times, strict=True)]
@@ -256,12 +256,12 @@ def entry_names(choices: Sequence[MethodChoice]) -> list[tuple[str, MethodChoice
 
 
 def method_id(name: str) -> str:
-    """The id of the method with this name in the form."""
+    """Return the id of the method with this name in the form."""
     return name.partition(AGAIN)[0]
 
 
 def with_repeats(methods: Methods, entered: Sequence[str]) -> dict[str, Explainer]:
-    """The methods, each followed by its variants, which have a numbered title."""
+    """Return the methods, each followed by its variants, whose titles are numbered."""
     entries: dict[str, Explainer] = {}
     for id, method in methods.items():
         repeats = sorted({name for name in entered if method_id(name) == id} - {id})

@@ -44,7 +44,7 @@ CHOICES = {"seed": "Random", "filter": "Random, filtered", "hand": "By hand"}
 JUDGED = {"any": "right or wrong", "right": "right", "wrong": "wrong"}
 HAND_HELP = "Example numbers in the data set, such as 3, 7, 10-19. The first ones become the practice items."
 ITEM_FIELDS = ("kind", "practice", "seed")
-"""Fields besides those of `ItemChoice` that determine the items."""
+"""Fields that determine the items, in addition to those of `ItemChoice`."""
 PICKER, START, INDICES, PREVIEW = "pick", "pick.from", "items.indices", "preview"
 A_PAGE = 12
 TILE = 120
@@ -69,7 +69,7 @@ class ExampleCard:
 
     @property
     def name(self) -> str:
-        """The number in the data set and the class."""
+        """The index in the data set and the class."""
         return f"{self.index} · {self.label}" if self.label else f"{self.index}"
 
 
@@ -107,7 +107,7 @@ def _draw_conditions() -> None:
 
 
 def _items_design() -> Design:
-    """A design of the items alone, independent of the rest of the form."""
+    """Return a design of the items only, independent of the rest of the form."""
     names = [name for name in field_names() if name in ITEM_FIELDS or name.startswith("items.")]
     fields = fields_from_design(Design(), UTC) | {name: field_value(name) for name in names}
     return design_from_fields(fields, "", _dataset(), [], UTC)
@@ -150,7 +150,7 @@ def _draw_boxes(source: ExampleSource, picked: Sequence[int]) -> None:
 
 
 def _draw_page_controls(count: int) -> int:
-    """Draw the controls of the page; returns the number of its first example."""
+    """Draw the controls of the page. Return the index of its first example."""
     last = count - 1
     set_field(START, min(last, st.session_state.get(field_key(START)) or 0))
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
@@ -166,7 +166,7 @@ def _draw_page_controls(count: int) -> int:
 
 
 def _readable_card(source: ExampleSource, index: int) -> ExampleCard:
-    """The card of an example, or of the error if it cannot be read."""
+    """Return the card of an example, or of the error if it cannot be read."""
     try:
         return example_card(source.read(index))
     except ExegesisError as error:
@@ -214,7 +214,7 @@ def _describe_preview(design: Design, number: int) -> str:
 
 
 def _cards_html(items: Sequence[tuple[ExampleCard, bool]]) -> str:
-    """Texts below each other, or thumbnails in rows, each with number, class, and a mark if it is for practice."""
+    """HTML of texts below each other, or thumbnails in rows, each with index, class, and a mark if for practice."""
     named = [(f"{card.name} · {PRACTICE}" if practice else card.name, card) for card, practice in items]
     if any(card.url for _, card in named):
         return thumbnails_html(Thumbnail(card.url, name) for name, card in named)
@@ -222,7 +222,7 @@ def _cards_html(items: Sequence[tuple[ExampleCard, bool]]) -> str:
 
 
 def open_source(kind: str, dataset: str, split: str | None) -> ExampleSource:
-    """The data set of that name, cached until its file changes. Errors: those of reading it."""
+    """Return the data set of that name, cached until its file changes. Errors: it cannot be read."""
     return _open_source(kind, dataset, split, file_stamp(dataset))
 
 
@@ -232,7 +232,7 @@ def _open_source(kind: str, dataset: str, split: str | None, stamp: FileStamp) -
 
 
 def example_card(one: SourceExample) -> ExampleCard:
-    """The card of an example."""
+    """Return the card of an example."""
     label = one.label or ""
     if isinstance(one.input, Picture):
         return ExampleCard(one.index, label, url=thumbnail_url(one.input.pixels))
@@ -241,7 +241,7 @@ def example_card(one: SourceExample) -> ExampleCard:
 
 
 def preview_items(design: Design, source: ExampleSource, most: int = FIRST) -> list[tuple[SourceExample, bool]]:
-    """The first chosen examples, and whether each is for practice.
+    """Return the first chosen examples, and whether each is for practice.
 
     If the model must be right or wrong, these are the first candidates, and none is for practice yet.
     """
@@ -253,7 +253,7 @@ def preview_items(design: Design, source: ExampleSource, most: int = FIRST) -> l
 
 
 def item_count(design: Design) -> int:
-    """The number of chosen items, practice items too."""
+    """Return the number of chosen items, including practice items."""
     return len(design.items.indices) if design.items.how == "hand" else design.items.count + design.practice
 
 

@@ -1,4 +1,4 @@
-"""The Study page: the list, the form of a new study, or one study, by the address."""
+"""The Study page: the list of studies, the form of a new study, or one study, depending on the address."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def draw_study_page() -> None:
     try:
         with st.spinner("Loading studies …"):
             study_database()
-        with st.container():  # a place of its own, so that nothing below moves when it goes
+        with st.container():  # a container, so that nothing below moves when it empties
             draw_outcome()
         number, start = st.query_params.get(STUDY), st.query_params.get(NEW)
         if not number and not start:

@@ -16,23 +16,23 @@ from engine.suppressor.measurement import GaussianResult, measure_gaussian, theo
 
 PLOT = 300
 SHOWN = 200
-"""Examples in the scatter."""
+"""Number of examples in the scatter plot."""
 CLASSES = ("−1", "+1")
 REACH = 3.5
-"""The scatter ends at so many standard deviations of the noise beyond the class means."""
+"""Distance of the ends of the scatter plot from the class means, in standard deviations of the noise."""
 STEPS = 77
-"""Correlations at which the closed forms are drawn."""
+"""Number of correlations at which the closed forms are drawn."""
 MEASURED_AT = (-0.9, -0.6, -0.3, 0.0, 0.3, 0.6, 0.9)
 """Correlations at which all methods are measured for the chart."""
 TITLES = tuple(dict.fromkeys(form.title for form in CLOSED_FORMS.values()))
 X1, X2 = "Informative feature x₁", "Suppressor x₂"
 SHARE = "Share given to the suppressor"
 USUAL = 0.5
-"""The axis of shares ends here, or above the largest one."""
+"""End of the axis of shares, unless a share is larger."""
 
 
 def scatter_chart(problem: GaussianProblem, seed: int, theme: Theme) -> alt.LayerChart:
-    """Examples of both classes, the classes of different shape, and the line on which the classifier is undecided."""
+    """Scatter plot of examples, with a color and shape for each class, and the decision line of the classifier."""
     x, classes = problem.sample(SHOWN, seed, balanced=True)
     ends = (1 + REACH * problem.scale, REACH * problem.suppressor_scale)
     table = pd.DataFrame({"x1": x[:, 0], "x2": x[:, 1], "class": [CLASSES[int(one > 0)] for one in classes]})
@@ -62,14 +62,14 @@ def scatter_chart(problem: GaussianProblem, seed: int, theme: Theme) -> alt.Laye
 
 
 def decision_line(problem: GaussianProblem, ends: tuple[float, float]) -> pd.DataFrame:
-    """Two points on f(x) = 0, at the upper and the lower end of x2."""
+    """Return two points on the line f(x) = 0, at the lower and the upper end of x2."""
     w = problem.weights
     x2 = np.array([-ends[1], ends[1]])
     return pd.DataFrame({"x1": -w[1] / w[0] * x2, "x2": x2, "at": [0, 1]})
 
 
 def share_chart(problem: GaussianProblem, curves: ShareCurves, theme: Theme) -> alt.LayerChart:
-    """A line a closed form, a point a measured method, and a rule at the chosen correlation."""
+    """Line for each closed form, points for each measured method, and a vertical rule at the chosen correlation."""
     colors = alt.Color(
         "form:N",
         title=None,
@@ -104,21 +104,21 @@ def share_chart(problem: GaussianProblem, curves: ShareCurves, theme: Theme) -> 
 
 
 class ShareCurves(NamedTuple):
-    """Shares of the suppressor by closed form and by measurement, at any correlation of one pair of scales."""
+    """Shares of the suppressor by correlation, in theory and as measured, for one pair of scales."""
 
     theory: pd.DataFrame
     measured: pd.DataFrame
 
 
 def share_curves(scale: float, suppressor_scale: float, seed: int) -> ShareCurves:
-    """Compute the closed forms at all correlations, and measure all methods at some."""
+    """Compute the closed forms at all correlations, and measure all methods at `MEASURED_AT`."""
     problems = (GaussianProblem(correlation, scale, suppressor_scale) for correlation in MEASURED_AT)
     measured = measured_table([measure_gaussian(problem, seed) for problem in problems])
     return ShareCurves(theory_table(scale, suppressor_scale, seed), measured)
 
 
 def theory_table(scale: float, suppressor_scale: float, seed: int) -> pd.DataFrame:
-    """The share of the suppressor by each closed form over all correlations."""
+    """Return the share of the suppressor by each closed form, at all correlations."""
     rows = []
     for correlation in np.linspace(-MOST_CORRELATION, MOST_CORRELATION, STEPS):
         own = GaussianProblem(float(correlation), scale, suppressor_scale)
@@ -130,7 +130,7 @@ def theory_table(scale: float, suppressor_scale: float, seed: int) -> pd.DataFra
 
 
 def measured_table(sweep: Sequence[GaussianResult]) -> pd.DataFrame:
-    """The measured share of each method that has a closed form, at each measured correlation."""
+    """Return the measured share of each method that has a closed form, at each measured correlation."""
     return pd.DataFrame(
         [
             {

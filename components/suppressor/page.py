@@ -52,7 +52,7 @@ WORDS = {
     PASSES: "✓\N{NO-BREAK SPACE}passes",
     NEITHER: "·\N{NO-BREAK SPACE}neither",
 }
-"""Sign and word of each verdict, on one line."""
+"""Sign and word of each verdict, joined by a no-break space."""
 LEGEND = (
     "✗ credits the suppressor. ✓ credits the informative feature only. · credits neither: not even the informative "
     "feature stands out. The percentage is the suppressor’s share. Permutation importance, and FIRM on texts and "
@@ -60,7 +60,7 @@ LEGEND = (
 )
 PROBLEM_TITLES = {"gaussian": "Gaussian", "text": "Texts", "image": "Pictures"}
 ENLARGED = 6
-"""Screen pixels for each pixel of the example picture."""
+"""Factor by which the example picture is enlarged."""
 
 
 def suppressor_page() -> None:
@@ -86,7 +86,7 @@ def suppressor_page() -> None:
 
 
 def _controls() -> None:
-    """The slider of the correlation, and behind a button the standard deviations and the seed."""
+    """Draw the slider of the correlation, and in a popover the standard deviations and the seed."""
     line = st.container(horizontal=True, gap="medium", vertical_alignment="bottom")
     line.slider(
         "Correlation of the noise", -MOST_CORRELATION, MOST_CORRELATION, key=key("correlation"), step=0.05,
@@ -114,7 +114,7 @@ def _curves(scale: float, suppressor_scale: float, seed: int) -> ShareCurves:
 
 
 def _gaussian_area(result: GaussianResult, curves: ShareCurves) -> None:
-    """The answer, the charts and the table of the Gaussian problem."""
+    """Draw the answer, the charts and the table of the Gaussian problem."""
     st.subheader(answer(result), anchor=False)
     st.markdown(ABOUT)
     theme = browser_theme()
@@ -136,7 +136,7 @@ def _draw(chart: alt.LayerChart, name: str) -> None:
 
 
 def answer(result: GaussianResult) -> str:
-    """How many methods credit the suppressor at this correlation, and which do not."""
+    """Return how many methods credit the suppressor at this correlation, and which do not."""
     judged = result.judged
     failing = [one for one in judged if one.measured.verdict == CREDITS]
     others = [one.method.name for one in judged if one.measured.verdict != CREDITS]
@@ -150,13 +150,13 @@ def answer(result: GaussianResult) -> str:
 
 
 def weights_text(problem: GaussianProblem) -> str:
-    """The weights of the best classifier in a sentence."""
+    """Return a sentence with the weights of the best classifier."""
     first, second, _ = problem.weights
     return f"The best classifier weighs feature 1 by {hundredths(first)} and the suppressor by {hundredths(second)}."
 
 
 def agreement_text(methods: Sequence[MethodMeasurement]) -> str:
-    """The largest difference between measured and closed-form scores, and whether all are within their limits."""
+    """Return sentences on the largest difference of measured and closed-form scores, and whether all are in limits."""
     estimated = [one for one in methods if one.method.id == "permutation"]
     exact = [one for one in methods if one.difference is not None and one not in estimated]
     largest = max(one.difference or 0.0 for one in exact)
@@ -171,7 +171,7 @@ def agreement_text(methods: Sequence[MethodMeasurement]) -> str:
 
 
 def gaussian_table(result: GaussianResult) -> pd.DataFrame:
-    """A row a method: the closed form of the suppressor's score, its share by measurement and theory, the verdict."""
+    """Return a row for each method: closed form of the suppressor's score, measured and theoretical share, verdict."""
     return pd.DataFrame(
         [
             {
@@ -187,7 +187,7 @@ def gaussian_table(result: GaussianResult) -> pd.DataFrame:
 
 
 def _trained_area() -> list[TrainedResult]:
-    """Texts and pictures side by side; returns the results that are there."""
+    """Draw the results on texts and pictures side by side, and return those that are computed."""
     st.subheader("Trained models", anchor=False)
     left, right = st.columns(2, gap="medium")
     with left:
@@ -205,7 +205,7 @@ def _trained(
     kind: str, result_key: str, cached: Callable[[], TrainedResult | None],
     compute: Callable[[Report, CancelToken], TrainedResult],
 ) -> TrainedResult | None:  # fmt: skip
-    """The sentence of a trained model, or the button that trains it."""
+    """Draw the result of a trained model and return it, or draw the button that trains it and return None."""
     found = cached()
     if found is None and st.button("Train the model and judge its methods", key=key(f"train.{kind}")):
         try:
@@ -221,7 +221,7 @@ def _trained(
 
 
 def trained_text(result: TrainedResult) -> str:
-    """How many methods credit the suppressor, and which pass."""
+    """Return how many methods credit the suppressor, and which pass."""
     judged = [one for one in result.verdicts if one.method != RANDOM]
     failing, neither = (sum(one.verdict == verdict for one in judged) for verdict in (CREDITS, NEITHER))
     passing = [f"“{method_title(one.method, result.kind)}”" for one in judged if one.verdict == PASSES]
@@ -231,7 +231,10 @@ def trained_text(result: TrainedResult) -> str:
 
 
 def checks_text(checks: ProblemChecks) -> str:
-    """Whether it is a suppressor, and whether the model uses it: its accuracy lies above the interval without it."""
+    """Return sentences on whether the model uses the suppressor, and whether the feature is a suppressor.
+
+    The model uses it if its accuracy is above the interval of the accuracy with the suppressor of another example.
+    """
     _, high = share_interval(round(checks.without * checks.examples), checks.examples)
     used = "the model uses the suppressor" if checks.accuracy > high else "the model is not shown to use the suppressor"
     alone = (
@@ -247,7 +250,7 @@ def checks_text(checks: ProblemChecks) -> str:
 
 
 def example_text_html() -> str:
-    """A text with its three words marked."""
+    """HTML of a text with its three feature words marked."""
     roles = dict(zip(text.FEATURES, ("informative", "suppressor", "unused"), strict=True))
     words = [
         f"<b>{escape(word)}</b> <span class='xg-small'>({roles[at]})</span>" if at in roles else escape(word)
@@ -261,7 +264,7 @@ def example_text_html() -> str:
 
 
 def _example_picture() -> None:
-    """A scene with its three plates."""
+    """Draw a scene with its three plates."""
     scenes = scene.draw_scenes(1, "example")
     st.image(np.kron(scenes.pixels()[0], np.ones((ENLARGED, ENLARGED, 1), dtype=np.uint8)), width=32 * ENLARGED)
     st.caption(
@@ -271,7 +274,7 @@ def _example_picture() -> None:
 
 
 def verdict_table(result: GaussianResult, trained: Sequence[TrainedResult]) -> pd.DataFrame:
-    """A row a method, a column a problem: the verdict and the share of the suppressor."""
+    """Return verdict and share of the suppressor: one row per method, one column per problem."""
     cells = {
         "gaussian": {one.measured.method: one.measured for one in result.methods},
         **{one.kind: {verdict.method: verdict for verdict in one.verdicts} for one in trained},
@@ -298,7 +301,7 @@ def _cell(verdict: SuppressorVerdict) -> str:
 
 
 def export_rows(result: GaussianResult, trained: Sequence[TrainedResult]) -> Iterator[dict[str, Any]]:
-    """A row a method and problem, for files."""
+    """Yield a row for each method and problem, for files."""
     names = ("informative", "suppressor", "unused", "share", "above", "low", "high", "p", "verdict")
     for one in result.methods:
         plain = one.as_json()
@@ -312,7 +315,7 @@ def export_rows(result: GaussianResult, trained: Sequence[TrainedResult]) -> Ite
 
 
 def result_json(result: GaussianResult, trained: Sequence[TrainedResult]) -> str:
-    """The output of the command with `--json`, with texts and pictures."""
+    """Return the output of the command with `--json`, including the results on texts and pictures."""
     plain = {**result.as_json(), "trained": [one.as_json() for one in trained]}
     return json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 

@@ -16,14 +16,14 @@ key = SESSION.key
 
 @dataclass(frozen=True)
 class SuppressorState:
-    """The problem that is measured, and the seed of its examples."""
+    """The state of the page: the measured problem, and the seed of its examples."""
 
     problem: GaussianProblem = option(GaussianProblem())
     seed: int = seed_option()
 
 
 def load() -> tuple[SuppressorState, list[str]]:
-    """Fill the widgets that have no value yet. Returns the state of the last link and what was wrong in it."""
+    """Fill the widgets that have no value yet. Return the state of the last link and its errors."""
     link, fresh = SESSION.follow()
     errors: list[str] = []
     state = read_record(SuppressorState(), link, errors)
@@ -32,23 +32,23 @@ def load() -> tuple[SuppressorState, list[str]]:
 
 
 def write(state: SuppressorState) -> Query:
-    """The link that reopens the state: only what differs from the default is written."""
+    """Return the link that reopens the state, with the values that differ from their defaults."""
     return write_record(state, SuppressorState())
 
 
 def from_widgets(loaded: SuppressorState) -> SuppressorState:
-    """The state that the controls show."""
+    """Return the state that the controls show."""
     seed = SESSION.value("seed")
     return SuppressorState(SESSION.read_record("", loaded.problem), loaded.seed if seed is None else seed)
 
 
 def save(state: SuppressorState, loaded: SuppressorState) -> None:
-    """Remember the state and put it into the address."""
+    """Save the state and write its link to the address if it changed."""
     SESSION.remember(state, loaded, write)
 
 
 def command(state: SuppressorState) -> str:
-    """The command that measures the same; options with their default value are left out."""
+    """Return the command that measures the same problem, without the options that have their default value."""
     given = {**asdict(state.problem), "seed": state.seed}
     usual = {**asdict(GaussianProblem()), "seed": SuppressorState().seed}
     changed = {name: value for name, value in given.items() if value != usual[name]}
@@ -57,5 +57,5 @@ def command(state: SuppressorState) -> str:
 
 
 def _word(value: int | float) -> str:
-    """A number as it is typed; whole numbers with all digits."""
+    """Format a number for the command line; integers keep all digits."""
     return str(value) if isinstance(value, int) else f"{value:g}"

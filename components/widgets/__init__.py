@@ -1,1 +1,1 @@
-"""Widgets that several pages share, each a folder with its Python, its JavaScript and its style sheet."""
+"""Widgets that several pages share, each in a folder with its Python, JavaScript and style sheet."""

@@ -1,7 +1,7 @@
-"""The base of our browser components: their files, their keys, and their events.
+"""Common parts of our browser components: their files, their keys, and their events.
 
-Python owns the state, such as the pins of a strip; the browser sends events. It shows a click at once, counts its
-events in `turn`, and receives the turn of the event that was answered last.
+Python owns the state, such as the pins of a strip, and the browser sends events. The browser shows a click immediately,
+counts its events in `turn`, and receives the turn of the last event that was answered.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from components.numbers import plural
 from engine.errors import UsageError, not_allowed
 
 BASE = Path(__file__).with_suffix("")
-"""The script and the style sheet that all widgets share, without their suffixes."""
+"""Path without suffix of the script and the style sheet that all widgets share."""
 Pins = tuple[int, ...]
 Component = Callable[..., object]
 PIN_HINT = (
@@ -30,7 +30,7 @@ STAYS = "The pins did not change. If this happens again, reload the page."
 
 @runtime_checkable
 class ComponentEvent(Protocol):
-    """An event of the browser; `turn` counts them."""
+    """An event of the browser. `turn`: its number."""
 
     @property
     def turn(self) -> int: ...
@@ -41,7 +41,7 @@ SomeEvent = TypeVar("SomeEvent", bound=ComponentEvent)
 
 @dataclass(frozen=True)
 class PinEvent:
-    """The pins that the browser asks for: positions, rising."""
+    """The pins that the browser requests, as positions in ascending order."""
 
     positions: Pins
     turn: int
@@ -55,22 +55,22 @@ def draw_strip(
     on_pick: Callable[[Pins], None],
     **others: Callable[[], None],
 ) -> None:
-    """Draw a strip of pins. `on_pick` gets new pins before the script runs again: a click costs one run.
+    """Draw a strip of pins. `on_pick` receives new pins before the script runs again, so a click costs one run.
 
-    `others`: the callbacks of the component's other events.
+    `others`: callbacks of the component's other events.
     """
     draw_component(component, key, data, on_picked_change=partial(receive_pins, key, read, on_pick), **others)
 
 
 def draw_pin_hint(unit: str) -> None:
-    """Draw the rule of pinning, which is the same for all maps. `unit`: the noun for what is pinned."""
+    """Draw the instructions for pinning, which are the same for all maps. `unit`: noun for what is pinned."""
     st.caption(PIN_HINT.format(unit=unit, units=plural(unit)))
 
 
 def draw_component(component: Component, key: str, data: Mapping[str, object], **events: Callable[[], None]) -> None:
-    """Draw a component that sends events, and below it why its last event was refused, if it was."""
+    """Draw a component that sends events, and below it the reason if its last event was refused."""
     refusal = st.session_state.pop(_refusal_key(key), "")
-    # Streamlit looks whether a list in the data is a table, for which it imports pandas; a tuple never is.
+    # Streamlit checks whether a list in the data is a table, for which it imports pandas. It does not check tuples.
     sent = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
     component(key=key, data={**sent, "turn": _answered_turn(key)}, **events)
     if refusal:
@@ -78,14 +78,14 @@ def draw_component(component: Component, key: str, data: Mapping[str, object], *
 
 
 def receive_pins(key: str, read: Callable[[object], PinEvent], on_pick: Callable[[Pins], None]) -> None:
-    """Receive an event of the strip of that key. Invalid pins change nothing; a note says so."""
+    """Receive an event of the strip with this key. Invalid pins change nothing; a note reports them."""
     event = receive_event(key, "picked", read)
     if event is not None:
         on_pick(event.positions)
 
 
 def receive_event(key: str, name: str, read: Callable[[object], SomeEvent]) -> SomeEvent | None:
-    """Return the browser's event and answer its turn; None after refusing it, which a note will say."""
+    """Return the browser's event and answer its turn; or refuse it, so that a note reports it, and return None."""
     try:
         event = read(st.session_state[key].get(name))
     except UsageError as error:
@@ -96,13 +96,13 @@ def receive_event(key: str, name: str, read: Callable[[object], SomeEvent]) -> S
 
 
 def refuse_event(key: str, reason: str) -> None:
-    """Answer the browser's last event with the state as it is; the next run draws the reason."""
+    """Answer the browser's last event with the unchanged state; the next run draws the reason."""
     st.session_state[_refusal_key(key)] = reason
     st.session_state[_turn_key(key)] = _answered_turn(key) + 1
 
 
 def parse_pins(sent: object, is_pickable: Callable[[int], bool], allowed: str) -> PinEvent:
-    """The pins in a value from the browser. Errors: `allowed` says what can be pinned."""
+    """Parse the pins in a value from the browser. Errors: `allowed` says what can be pinned."""
     fields = sent if isinstance(sent, dict) else {}
     positions, turn = fields.get("pins"), parse_turn(fields, STAYS)
     if not isinstance(positions, list) or not all(type(at) is int and is_pickable(at) for at in positions):
@@ -111,7 +111,7 @@ def parse_pins(sent: object, is_pickable: Callable[[int], bool], allowed: str) -
 
 
 def parse_turn(fields: Mapping[str, object], next_step: str) -> int:
-    """The turn in a value from the browser. Errors: no whole number from 1."""
+    """Parse the turn in a value from the browser. Errors: it is not an integer from 1."""
     turn = fields.get("turn")
     if type(turn) is not int or turn < 1:
         raise not_allowed("turn", "a whole number from 1", turn, next_step)
@@ -119,20 +119,20 @@ def parse_turn(fields: Mapping[str, object], next_step: str) -> int:
 
 
 def build_component(name: str, *files: str, folder: Path, html: str | None = None) -> Component:
-    """Build a component of the style sheets and scripts with these names in `folder`, after those of the base."""
+    """Build a component from the style sheets and scripts with these names in `folder`, after those of the base."""
     css, script = component_files(*files, folder=folder)
     built: Component = st.components.v2.component(name, html=html, css=css, js=script, isolate_styles=False)
     return built
 
 
 def component_files(*files: str, folder: Path) -> tuple[str, str]:
-    """Return the style sheet and the script of a component as the browser gets them."""
+    """Return the style sheet and the script of a component, as sent to the browser."""
     paths = [BASE, *(folder / file for file in files)]
     return _joined(paths, "css"), _joined(paths, "js")
 
 
 def component_key(key: str) -> str:
-    """A component's key without two underscores in a row or one at its end. Different keys stay different.
+    """Return a component's key without two adjacent underscores or one at its end. Different keys stay different.
 
     Streamlit joins a component's key and its events by two underscores and refuses to draw one whose key has them.
     """
@@ -141,7 +141,7 @@ def component_key(key: str) -> str:
 
 
 def _joined(paths: Sequence[Path], kind: str) -> str:
-    """The existing files of that kind: not every script has a style sheet."""
+    """Join the existing files of this kind; not every script has a style sheet."""
     files = [path.with_suffix(f".{kind}") for path in paths]
     return "\n".join(file.read_text(encoding="utf-8") for file in files if file.exists())
 

@@ -1,4 +1,4 @@
-"""Options of drawing maps, their fields in a link, and the maps that may share a scale."""
+"""Options for drawing maps, their fields in a link, and the maps that may share a scale."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ FAMILIES_WITHOUT_UNIT = ("baseline", "ensemble", "learned")
 
 
 def gamma() -> Any:
-    """The option of the power of a score's share of the scale."""
+    """Option for gamma, the exponent of a score's share of the scale."""
     return option(1.0, low=LEAST_GAMMA, high=MOST_GAMMA, digits=2, write="{:g}".format, fallback="1 is used.")
 
 
 @dataclass(frozen=True)
 class ViewOptions:
-    """`gamma`: the color is this power of the score's share of the scale. `values`: numbers under the units.
+    """Options for drawing maps.
 
-    `layout`: "flow" draws each map as its text, "aligned" all maps as one table with a column for each unit.
+    `gamma`: exponent of a score's share of the scale, for its color. `values`: whether scores are printed below the
+    units. `layout`: "flow" draws each map as its text, "aligned" all maps as one table with a column for each unit.
     """
 
     gamma: float = gamma()
@@ -47,10 +48,10 @@ DEFAULT_VIEW = ViewOptions()
 
 
 def scale_group(method: Explainer, params: Mapping[str, object]) -> str | None:
-    """The group of maps that may share a scale with the method's, in words; None where scores have no unit.
+    """Describe the group of maps that may share a scale with the method's; None if its scores have no unit.
 
-    Logits, probabilities and attention are different units. A gradient is a change per unit of embedding, so it is
-    not comparable with a method that splits the logit itself.
+    Logits, probabilities and attention are different units. A gradient is a change per unit of embedding, so it is not
+    comparable with a method that splits the logit itself.
     """
     if method.family in FAMILIES_WITHOUT_UNIT:
         return None
@@ -60,7 +61,7 @@ def scale_group(method: Explainer, params: Mapping[str, object]) -> str | None:
 
 
 def shared_ends(maps: Iterable[tuple[str | None, float]]) -> dict[str, float]:
-    """The largest score of each group that has at least two maps."""
+    """Return the largest score of each group that has at least two maps."""
     sizes: dict[str, list[float]] = {}
     for group, largest in maps:
         if group is not None:

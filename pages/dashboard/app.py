@@ -1,4 +1,4 @@
-"""The dashboard: page configuration and navigation when Streamlit runs it, the server when that imports it."""
+"""The dashboard: draws the current page when run by Streamlit, and defines the server's app when imported by it."""
 
 from __future__ import annotations
 

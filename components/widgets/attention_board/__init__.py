@@ -1,8 +1,8 @@
-"""The board of heads: which of them matter, what each attends to, one of them in detail. Drawn by the browser alone.
+"""The board of attention heads: which heads matter, what each attends to, and one head in detail.
 
-First its options, plain values that a page binds to its link, and what they select of a reading; then the board itself.
-Hovering costs no run. A click locks a head until another is clicked; a position that is clicked in the detail becomes
-the query whose attention is drawn.
+The module has the options of the board, plain values that a page binds to its link, what they select of a reading, and
+the board itself. The browser draws the board, so hovering costs no run. A click locks a head until another is clicked.
+A click on a position in the detail makes it the query whose attention is drawn.
 """
 
 from __future__ import annotations
@@ -50,30 +50,30 @@ DETAILS = {"text": ("matrix", "lines"), "image": ("overlay", "matrix")}
 ORDERS = ("place", "score")
 AGAINST = ("integrated_gradients", "kernel_shap")
 MAX_NUMBER = 9_999
-"""No layer, head or position of a model here has a larger number."""
+"""Upper bound of the indices of layers, heads and positions in supported models."""
 HEAD_PATTERN = re.compile(r"(\d{1,4})\.(\d{1,4})")
 USUAL = "The default is used."
 
 HERE = Path(__file__).resolve().parent
 NAME = "exegesis_attention_board"
 FILES = ("model", "matrix", "details", "board")
-"""A script uses those before it."""
+"""Scripts of the board; each may use those before it."""
 UNCHANGED = "The board did not change. If this happens again, reload the page."
-# A color for each head of a layer, the same in badge, border, title and lines. No 16 colors can be distinguished by
-# everyone, so that the head's number is always written beside its color.
+# A color for each head of a layer, the same in badge, border, title and lines. Nobody can distinguish all 16 colors, so
+# the head's number is always written next to its color.
 LIGHTNESS: dict[Theme, tuple[float, float, float]] = {"light": (0.42, 0.56, 0.68), "dark": (0.60, 0.72, 0.86)}
 CHROMA: dict[Theme, float] = {"light": 0.15, "dark": 0.13}
-# Hue in degrees and index into `LIGHTNESS`. By a search for the largest of the smallest distances between the first
-# twelve, as people with and without red and green cones see them (Machado et al., 2009).
+# Hue in degrees and index into `LIGHTNESS`. Found by a search that maximizes the smallest distance between the first
+# twelve, for people with and without red and green cones (Machado et al., 2009).
 HUES = (
     (144, 1), (280, 0), (296, 2), (168, 0), (328, 1), (144, 2), (256, 1), (88, 2),
     (328, 0), (176, 1), (120, 0), (176, 2), (64, 1), (152, 0), (160, 1), (160, 2),
 )  # fmt: skip
 DIGEST = 16
-"""Characters of a digest, which stand before the bytes."""
+"""Length of a digest in characters; it precedes the bytes."""
 MAGIC = b"EXO1"
 TOP = 65_534
-"""The level of a map's largest value; one more stands where a query may not attend."""
+"""Level of a map's largest value. The next level marks keys that a query may not attend to."""
 VIEW_TITLES = {
     "matrix": "Attention of each head: rows are queries, columns are keys",
     "received": "Mean attention that each {unit} receives",
@@ -82,7 +82,7 @@ VIEW_TITLES = {
 
 
 def head_name(head: Head) -> str:
-    """3.7: layer 3, head 7."""
+    """Format a head as layer and head: 3.7."""
     return f"{head[0]}.{head[1]}"
 
 
@@ -108,11 +108,11 @@ def _read_numbers(name: str, given: Sequence[str], problems: list[str]) -> tuple
 
 @dataclass(frozen=True)
 class BoardOptions:
-    """Options of coloring, drawing and picking heads.
+    """Options for coloring, drawing and selecting heads.
 
-    `query`: a position, or None for the one that the model reads. `layers` and `heads`: those drawn; none: all.
-    `head`: the locked one, None for the strongest by the score; `alone`: isolated. `special`: with special tokens in
-    the matrices. `against`: the attribution that maps are compared with.
+    `query`: a position, or None for the one that the model reads. `layers`, `heads`: those drawn, empty for all.
+    `head`: the locked head, None for the strongest by the score. `alone`: whether it is isolated. `special`: whether
+    the matrices include special tokens. `against`: the attribution that maps are compared with.
     """
 
     score: str = option(SCORE_NAMES[0], choices=SCORE_NAMES)
@@ -132,7 +132,7 @@ class BoardOptions:
 
 @dataclass(frozen=True, eq=False)
 class HeadScoreMap:
-    """A number for every head, by layer and head. `values`: NaN for a head without one. `words`: their meaning."""
+    """A score for every head. `values`: NaN for a head without a score. `words`: meaning of the scores."""
 
     id: str
     title: str
@@ -144,12 +144,12 @@ class HeadScoreMap:
 
 
 def default_options(kind: str) -> BoardOptions:
-    """The options that a text, or an image, starts with."""
+    """Return the initial options for a text or an image."""
     return BoardOptions(view=VIEWS[kind][0], detail=DETAILS[kind][0])
 
 
 def select_matrix(reading: HeadReading, options: BoardOptions) -> tuple[MatrixSelection, ExegesisError | None]:
-    """The positions that matrices show; where the chosen ones are not there all of them, and the error that says so."""
+    """Return the positions that matrices show. If the chosen ones do not exist, return all positions and the error."""
     try:
         return select_positions(reading, options.between, options.special), None
     except ExegesisError as error:
@@ -157,38 +157,38 @@ def select_matrix(reading: HeadReading, options: BoardOptions) -> tuple[MatrixSe
 
 
 def query_position(reading: HeadReading, options: BoardOptions) -> int:
-    """The position whose attention is drawn: the chosen one, else the one that the model reads most."""
+    """Return the position whose attention is drawn: the chosen one, else the one that the model reads most."""
     if options.query is not None and options.query < len(reading.reads):
         return options.query
     return int(reading.reads.argmax())
 
 
 def feature_maps(reading: HeadReading, options: BoardOptions) -> Float[np.ndarray, "layer head feature"]:
-    """Each head's map over the features: the attention of one position, else what they receive on average."""
+    """Return each head's map over the features: the attention of one position, or the mean attention received."""
     return reading.received(query_position(reading, options) if options.view == "query" else None)
 
 
 def describe_view(reading: HeadReading, options: BoardOptions) -> str:
-    """A noun phrase for the maps."""
+    """Return a noun phrase for the maps."""
     if options.view != "query":
         return "the mean attention received"
     return f"the attention from “{reading.explanation.tokens[query_position(reading, options)].text}”"
 
 
 def locked_head(options: BoardOptions, reading: HeadReading) -> Head | None:
-    """The locked head, if the model has it."""
+    """Return the locked head, or None if the model does not have it."""
     layers, heads = reading.slope.shape
     head = options.head
     return head if head is not None and head[0] < layers and head[1] < heads else None
 
 
 def selected_head(options: BoardOptions, scores: HeadScoreMap | None, reading: HeadReading) -> Head:
-    """The head that the detail, the files and the words beside the board are about: locked, else the strongest."""
+    """Return the head of the detail, the files and the text next to the board: the locked or the strongest one."""
     return locked_head(options, reading) or strongest_head(scores, options, *reading.slope.shape)
 
 
 def strongest_head(scores: HeadScoreMap | None, options: BoardOptions, layers: int, heads: int) -> Head:
-    """The visible head with the largest score, whatever its sign; the first visible one where none has a score."""
+    """Return the visible head with the largest absolute score, or the first visible head if none has a score."""
     rows, columns = visible_numbers(options.layers, layers), visible_numbers(options.heads, heads)
     if scores is None:
         return rows[0], columns[0]
@@ -198,13 +198,13 @@ def strongest_head(scores: HeadScoreMap | None, options: BoardOptions, layers: i
 
 
 def visible_numbers(chosen: tuple[int, ...], count: int) -> list[int]:
-    """The layers, or heads, that are drawn: the chosen ones that are there, else all."""
+    """Return the layers, or heads, that are drawn: the chosen ones that exist, else all."""
     return [number for number in range(count) if number in chosen] or list(range(count))
 
 
 @dataclass(frozen=True)
 class HeadLock:
-    """The browser locks this head, None for the strongest; `alone`: isolated."""
+    """An event: the browser locks `head`, None for the strongest. `alone`: whether it is isolated."""
 
     head: Head | None
     alone: bool
@@ -213,7 +213,7 @@ class HeadLock:
 
 @dataclass(frozen=True)
 class QueryChoice:
-    """The browser chooses the position whose attention is drawn."""
+    """An event: the browser chooses the position whose attention is drawn."""
 
     query: int
     turn: int
@@ -228,9 +228,10 @@ def attention_board(
     on_lock: Callable[[Head | None, bool], None],
     on_query: Callable[[int], None],
 ) -> None:
-    """Draw the board. `scores`: None where there are none. `on_lock` gets a head and whether it is isolated.
+    """Draw the board. `scores`: None if there are none. `on_lock` receives a head and whether it is isolated.
 
-    Positions that the options choose and the input does not have are reported above it, and all are drawn.
+    If the options choose positions that the input does not have, an error is drawn above the board and all positions
+    are shown.
     """
     selection, error = select_matrix(reading, options)
     if error is not None:
@@ -256,12 +257,12 @@ def attention_board(
         _send_bytes(grids.packed, f"{key}.bytes")
         data = board_data(options, reading, scores, switched, selection, grids, exact)
         base.draw_component(_component(), key, data, on_locked_change=lock, on_asked_change=choose_query)
-        if exact:  # last, so that the board keeps its place where there is none
+        if exact:  # last, so that the board keeps its place if there is none
             _send_bytes(exact, f"{key}.whole")
 
 
 def parse_lock(sent: object, size: tuple[int, int]) -> HeadLock:
-    """The browser's message, checked: a head that a model of this size has."""
+    """Parse and check the browser's message: a head of a model of this size."""
     fields = sent if isinstance(sent, dict) else {}
     head, alone, turn = fields.get("head"), fields.get("alone"), base.parse_turn(fields, UNCHANGED)
     if head is not None and not _is_head(head, size):
@@ -273,7 +274,7 @@ def parse_lock(sent: object, size: tuple[int, int]) -> HeadLock:
 
 
 def parse_query(sent: object, length: int) -> QueryChoice:
-    """The browser's message, checked: a position of this input."""
+    """Parse and check the browser's message: a position of this input."""
     fields = sent if isinstance(sent, dict) else {}
     query, turn = fields.get("query"), base.parse_turn(fields, UNCHANGED)
     if type(query) is not int or not 0 <= query < length:
@@ -288,26 +289,26 @@ def _is_head(head: object, size: tuple[int, int]) -> bool:
 
 
 def head_color(theme: Theme, head: int) -> str:
-    """The color of a head as #rrggbb; colors repeat from the 17th head on."""
+    """Return the color of a head as #rrggbb; colors repeat from the 17th head on."""
     hue, level = HUES[head % len(HUES)]
     return oklch_color(LIGHTNESS[theme][level], CHROMA[theme], float(hue))
 
 
 def head_color_rules() -> str:
-    """The colors as variables --xg-head-0 and so on, of whichever theme the page is in."""
+    """Return the colors as CSS variables --xg-head-0 and so on, for the theme of the page."""
     both = ((head, *(head_color(theme, head) for theme in THEMES)) for head in range(len(HUES)))
     return f".xg{{{';'.join(f'--xg-head-{head}:light-dark({light},{dark})' for head, light, dark in both)}}}"
 
 
 def use_head_colors() -> None:
-    """Put the colors into the page; the element takes no room."""
+    """Add the colors to the page; the element takes no space."""
     st.html(f"<style>{head_color_rules()}</style>")
 
 
 def _send_bytes(packed: AttentionBytes, key: str) -> None:
-    """Send attention to the browser: once, because Streamlit only names the same bytes when the script runs again.
+    """Send attention to the browser once; when the script runs again, Streamlit only refers to the same bytes.
 
-    The element shows nothing. It lays the bytes into the window under their digest, where the board waits for them.
+    The element shows nothing. It stores the bytes in the window under their digest, where the board waits for them.
     """
     _component()(key=key, data=packed.body)
 
@@ -319,7 +320,7 @@ def _component() -> Component:
 
 @dataclass(frozen=True)
 class AttentionBytes:
-    """`body`: the digest, then the packed attention. `note`: which cells were merged, or nothing."""
+    """Packed attention. `body`: the digest, then the attention. `note`: which cells were merged, or empty."""
 
     body: bytes
     digest: str
@@ -335,7 +336,7 @@ class AttentionGrids:
 
 
 def cached_grids(reading: HeadReading, selection: MatrixSelection) -> AttentionGrids:
-    """Pack all heads, and remember the result for the last selection while the reading is in memory."""
+    """Pack all heads. The result for the last selection is cached while the reading is in memory."""
     entry = _grids().get(reading)
     if entry is None or entry[0] != selection:
         entry = _grids()[reading] = (selection, pack_grids(reading, selection))
@@ -354,10 +355,10 @@ def pack_grids(reading: HeadReading, selection: MatrixSelection) -> AttentionGri
 
 
 def pack_head(attention: Attention, head: Head, selection: MatrixSelection) -> bytes:
-    """One head's selected matrix in full.
+    """Pack the selected matrix of one head in full.
 
-    `MAGIC`, rows and columns in 4 bytes each, then the values in half precision row by row, all little end first; NaN
-    where a query may not attend.
+    The format is `MAGIC`, rows and columns in 4 bytes each, then the values in half precision, row by row, all
+    little-endian; NaN where a query may not attend.
     """
     layer, number = head
     layers, heads = attention.shape[:2]
@@ -369,7 +370,7 @@ def pack_head(attention: Attention, head: Head, selection: MatrixSelection) -> b
 
 
 def add_digest(body: bytes, note: str = "") -> AttentionBytes:
-    """Bytes behind their digest, by which the board finds them."""
+    """Prepend the digest by which the board finds the bytes."""
     digest = hashlib.blake2b(body, digest_size=DIGEST // 2).hexdigest()
     return AttentionBytes(digest.encode() + body, digest, note)
 
@@ -383,9 +384,10 @@ def board_data(
     grids: AttentionGrids,
     exact: AttentionBytes | None,
 ) -> dict[str, object]:
-    """The board's layout as JSON values.
+    """Return the board's layout as JSON values.
 
-    `scores`: None where there are none, as when their computation was stopped. `exact`: the selected head in full.
+    `scores`: None if there are none, for example after their computation was stopped. `exact`: the selected head in
+    full.
     """
     explanation, (layers, heads) = reading.explanation, reading.slope.shape
     locked, strongest = locked_head(options, reading), strongest_head(scores, options, layers, heads)
@@ -409,7 +411,7 @@ def board_data(
         "view": options.view,
         "viewWords": _view_title(options, reading),
         "query": query_position(reading, options) if options.view == "query" else None,
-        # A picture below matrices has what its patches receive.
+        # A picture below matrices shows the attention that its patches receive.
         "maps": (
             map_data(feature_maps(reading, options))
             if options.view != "matrix" or options.detail == "overlay"
@@ -431,7 +433,7 @@ def board_data(
 
 
 def map_data(maps: Float[np.ndarray, "layer head feature"]) -> dict[str, object]:
-    """Levels from 0 to `TOP` of each head's largest value, 2 bytes each, little end first, in base64."""
+    """Encode maps as levels from 0 to `TOP` of each head's largest value: 2 bytes each, little-endian, in base64."""
     ends = np.nan_to_num(np.fmax.reduce(maps, axis=-1))
     ends = np.where(ends > 0, ends, 1.0)
     levels = np.where(np.isnan(maps), TOP + 1, np.rint(maps / ends[..., None] * TOP)).astype("<u2")
@@ -439,7 +441,7 @@ def map_data(maps: Float[np.ndarray, "layer head feature"]) -> dict[str, object]
 
 
 def _score_data(scores: HeadScoreMap | None) -> dict[str, object] | None:
-    """`values` by layer and head; null for a head that has none."""
+    """Return the scores as JSON values; null for a head without a score."""
     if scores is None:
         return None
     values = [[None if np.isnan(value) else float(f"{value:.6g}") for value in layer] for layer in scores.values]
@@ -453,7 +455,7 @@ def _score_data(scores: HeadScoreMap | None) -> dict[str, object] | None:
 
 
 def _view_title(options: BoardOptions, reading: HeadReading) -> str:
-    """The title of the thumbnails. The number before a token distinguishes equal ones."""
+    """Return the title of the thumbnails. The index before a token distinguishes equal tokens."""
     explanation, position = reading.explanation, query_position(reading, options)
     text = explanation.tokens[position].text
     return VIEW_TITLES[options.view].format(

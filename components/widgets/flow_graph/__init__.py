@@ -1,6 +1,6 @@
-"""The flow of attention as a layered graph: its steps, positions and most important path, as data and in words.
+"""The attention flow as a layered graph: its steps, positions and most important path, as data and in words.
 
-The browser draws it: hovering and picking a path cost no run.
+The browser draws it, so hovering and selecting a path cost no run.
 """
 
 from __future__ import annotations
@@ -48,25 +48,26 @@ from engine.table_io import escape_cell
 
 NAME = "exegesis_flow_graph"
 THRESHOLDS = tuple(round(digit / scale, 4) for scale in (10, 100, 1_000, 10_000) for digit in (7, 5, 3, 2, 1))
-"""Choices of the slider for the least share of the prediction that a step must carry."""
+"""Choices of the slider for the minimum share of the prediction that a step must carry."""
 SMALLEST_SHARE = THRESHOLDS[-1]
-"""Smaller shares are written as less than this."""
+"""Smaller shares are displayed as less than this."""
 READABLE = 60
-"""Steps that a person can still follow: the default threshold draws at most so many where there is a choice."""
+"""Number of steps that a person can still follow. The default threshold draws at most this many, if possible."""
 MAX_STEPS = 400
 MAX_FULL_ROWS = 20
-"""An input of at most so many positions has a row for each, so that moving the slider moves no row."""
+"""An input with at most this many positions has a row for each, so that the slider does not move rows."""
 _BOLD = ' font-weight="bold"'
 _INK, _GROUND = PALETTES["light"].text, PALETTES["light"].ground
 _TEAL = color("light", "amount", STEPS)
 _PATH = ((_GROUND, 5.5), (_INK, 2.5))
-"""Ground under the most important path, and the path."""
+"""Color and width of the halo under the most important path, and of the path."""
 CSV_HEADER = ("layer", "from_position", "from", "to_position", "to", "weight", "flow")
 ROW = 22.0
 MAX_NAME_CELLS = 18
-"""Cells that a name takes at most."""
+"""Maximum number of cells of a name."""
 MAX_WIDTH, MIN_OPACITY, MAX_RADIUS = 10.0, 0.35, 8.0
-"""Width of the largest step, opacity of the smallest, radius of a node that carries everything; as in the browser."""
+"""Width of the largest step, opacity of the smallest, and radius of a node that carries everything; as in the
+browser."""
 KIND_NAMES = {
     "routes": "Information flow routes",
     "rollout": "Attention rollout",
@@ -79,12 +80,12 @@ CITATIONS = {
 }
 PRUNED = "Pruned as in Ferrando and Voita (2024), Information flow routes."
 FlowNodeId = tuple[int, int]
-"""Depth, counted from where the flow begins, and position."""
+"""Depth, counted from the start of the flow, and position."""
 
 
 @dataclass(frozen=True)
 class FlowRow:
-    """A row of the drawing. `patch`: which patch of the picture, row by row from 0; None for a token."""
+    """A row of the drawing. `patch`: index of the patch, row by row from 0; None for a token."""
 
     position: int
     name: str
@@ -94,7 +95,7 @@ class FlowRow:
 
 @dataclass(frozen=True)
 class FlowNode:
-    """A position at a depth: its share of the prediction, and the most important path through it."""
+    """A position at a depth, with its share of the prediction and the most important path through it."""
 
     id: FlowNodeId
     share: float
@@ -103,7 +104,7 @@ class FlowNode:
 
 @dataclass(frozen=True, eq=False)
 class FlowGraph:
-    """Everything that is drawn. Depths and layers are counted from `start`, the first layer that counts."""
+    """The content of the drawing. Depths and layers are counted from `start`, the first layer of the flow."""
 
     kind: str
     start: int
@@ -113,10 +114,10 @@ class FlowGraph:
     rows: tuple[FlowRow, ...]
     nodes: tuple[FlowNode, ...]
     reads: tuple[tuple[int, float], ...]
-    """Positions at the top that are drawn, and what share of the prediction each has."""
+    """Positions drawn at the top, each with its share of the prediction."""
     best: FlowPath
     special: float
-    """Share of the prediction that comes from special tokens, of which `best` begins at none where there are others."""
+    """Share of the prediction from special tokens. `best` starts at none of them if there are other tokens."""
     label: str
     value: str
     """The probability of the class, or the score of a regression head."""
@@ -128,12 +129,12 @@ class FlowGraph:
 
     @cached_property
     def row_numbers(self) -> dict[int, int]:
-        """The row of each position that has one."""
+        """The row index of each position that has a row."""
         return {row.position: number for number, row in enumerate(self.rows)}
 
 
 def flow_graph(graph: FlowGraph, key: str) -> None:
-    """Draw the graph; its most important path is selected first."""
+    """Draw the graph, with its most important path selected."""
     _component()(key=key, data={**graph_data(graph), "turn": 0})
 
 
@@ -143,16 +144,17 @@ def _component() -> Component:
 
 
 def default_threshold(flow: AttentionFlow, start: int) -> float:
-    """The least share at which the drawing can still be read."""
+    """Return the smallest threshold at which the drawing is still readable."""
     return finest_threshold(drop_layers_below(flow, start), THRESHOLDS, READABLE)
 
 
 def build_flow_graph(
     explanation: Explanation, flow: AttentionFlow, start: int, threshold: float | None, edges: PrunedFlow | None = None
 ) -> FlowGraph:
-    """`threshold`: the least share of the prediction that a step must carry; None for one that reads well.
+    """Build the graph.
 
-    `edges`: those that are drawn, where another rule than that share has pruned them.
+    `threshold`: minimum share of the prediction that a step must carry; None for a readable default. `edges`: the edges
+    to draw, if they were pruned by another rule.
     """
     visible, features = drop_layers_below(flow, start), explanation.features
     least = default_threshold(flow, start) if threshold is None else threshold
@@ -182,7 +184,7 @@ def build_flow_graph(
 
 
 def graph_data(graph: FlowGraph) -> dict[str, object]:
-    """The graph as JSON values for the browser. Positions are numbers of rows."""
+    """Return the graph as JSON values for the browser. Positions are row indices."""
     row = graph.row_numbers
     return {
         "start": graph.start,
@@ -204,7 +206,7 @@ def graph_data(graph: FlowGraph) -> dict[str, object]:
 
 
 def describe_carried_share(graph: FlowGraph) -> str:
-    """The share of the prediction that the drawing shows, in one or two sentences."""
+    """Describe in one or two sentences the share of the prediction that the drawing shows."""
     count, more = len(graph.edges), graph.pruned.left_out
     least = format_share(graph.threshold)
     if graph.kind == "routes":
@@ -226,7 +228,7 @@ def describe_carried_share(graph: FlowGraph) -> str:
 
 
 def describe_path(graph: FlowGraph, path: FlowPath) -> str:
-    """The path from the input to the prediction, and its share."""
+    """Describe the path from the input to the prediction, and its share."""
     names = {row.position: row.name for row in graph.rows}
     first, *later = path.positions
     steps = [f"“{names[first]}”"]
@@ -236,12 +238,12 @@ def describe_path(graph: FlowGraph, path: FlowPath) -> str:
 
 
 def describe_path_start(graph: FlowGraph, path: FlowPath) -> str:
-    """The start of a path, to follow its name: a token or patch, or nothing."""
+    """Describe where a path starts, to be appended to its name: at a token or patch; empty for a special token."""
     return "" if _starts_special(graph, path) else f" from a {_unit(graph)}"
 
 
 def describe_special_share(graph: FlowGraph) -> str:
-    """The share of special tokens: paths from them are often larger, and say nothing of the input."""
+    """Describe the share of special tokens: paths from them are often larger, and say nothing about the input."""
     if not graph.special:
         return ""
     layer = f" as they are before layer {graph.start}" if graph.start else ""
@@ -250,7 +252,7 @@ def describe_special_share(graph: FlowGraph) -> str:
 
 
 def format_share(share: float) -> str:
-    """A share in percent: 12.3%, 0.02%, < 0.01%."""
+    """Format a share in percent: 12.3%, 0.02%, < 0.01%."""
     if share >= SMALLEST_SHARE or share == 0:
         return f"{plain(100 * share)}%"
     return f"<\u00a0{plain(100 * SMALLEST_SHARE)}%"
@@ -271,7 +273,7 @@ def _edge_ends(edges: Iterable[FlowEdge]) -> Iterator[FlowNodeId]:
 
 
 def _build_nodes(flow: AttentionFlow, paths: StrongestPaths, ids: Iterable[FlowNodeId]) -> Iterator[FlowNode]:
-    """No path from a token or patch leads to a special token of the input: its path begins where it is."""
+    """Yield the nodes. No path from a token or patch leads to a special token of the input; its path starts there."""
     unrestricted = None
     for depth, position in ids:
         path = paths.through(depth, position)
@@ -282,7 +284,7 @@ def _build_nodes(flow: AttentionFlow, paths: StrongestPaths, ids: Iterable[FlowN
 
 
 def _row_positions(explanation: Explanation, nodes: Iterable[FlowNode]) -> list[int]:
-    """The positions that have a row: all of a short input, else those that any path goes through."""
+    """Return the positions that have a row: all of a short input, else those that any path passes through."""
     count = len(explanation.tokens)
     if count <= MAX_FULL_ROWS and explanation.grid is None:
         return list(range(count))
@@ -301,12 +303,15 @@ def _path_data(graph: FlowGraph, path: FlowPath) -> list[object]:
 
 
 def _round(share: float) -> float:
-    """Three digits are drawn: six keep them from being rounded twice."""
+    """Round to six digits; three are displayed, so this avoids rounding twice."""
     return float(f"{share:.6g}")
 
 
 def flow_svg(graph: FlowGraph, explanation: Explanation, settings: str = "") -> str:
-    """The drawing as SVG, its most important path on top, with its words; light. `settings`: the flow's parameters."""
+    """Return the drawing as SVG, in the light theme, with text and the most important path on top.
+
+    `settings`: the flow's parameters.
+    """
     sheet = SvgSheet()
     sheet.parts.append(text_element(f"Attention flow to {graph.label} {graph.value}", EDGE, sheet.y + 18, _BOLD))
     sheet.y += LINE
@@ -324,7 +329,7 @@ def flow_svg(graph: FlowGraph, explanation: Explanation, settings: str = "") -> 
 
 
 def flow_csv(graph: FlowGraph) -> str:
-    """The drawn steps as CSV, the largest flow first; weight and flow in full."""
+    """Return the drawn steps as CSV, the largest flow first, with weight and flow in full precision."""
     names = {row.position: escape_cell(row.name) for row in graph.rows}
     file = io.StringIO()
     table = csv.writer(file, lineterminator="\n")
@@ -336,7 +341,7 @@ def flow_csv(graph: FlowGraph) -> str:
 
 
 class _FlowDrawing:
-    """The graph on a sheet: coordinates, then each part."""
+    """The drawing of the graph on a sheet: its coordinates and its parts."""
 
     def __init__(self, graph: FlowGraph, top: float) -> None:
         self.graph, self.top, self.depths = graph, top, graph.layers - graph.start
@@ -359,7 +364,7 @@ class _FlowDrawing:
 
     @property
     def end(self) -> int | float:
-        """The row of the prediction: among the positions that it reads."""
+        """The row of the prediction: the mean row of the positions that it reads, weighted by their shares."""
         total = sum(share for _, share in self.graph.reads)
         return sum(self.graph.row_numbers[at] * share / total for at, share in self.graph.reads)
 

@@ -1,11 +1,11 @@
 """Maps of pictures: a score for each patch over the picture, in words and in colors, with pins that clicks set.
 
-Colors are transparent where the score is small, and over the ground of the theme exactly those of the palette. In the
-page a map is two small PNG files of a pixel for each patch, one for each theme, drawn without smoothing; a veil of the
-ground between picture and map (patch_map.css) makes the map opaque as its opacity comes to 1.
+Colors are transparent where the score is small; over the background of the theme they are exactly those of the palette.
+On the page, a map is two small PNG files with one pixel per patch, one for each theme, drawn without smoothing. A veil
+in the color of the background between picture and map (patch_map.css) makes the map opaque as its opacity approaches 1.
 
-Pins are set by a strip above the cards, fed by clicks, strokes and keys on any of them. It also has what acts in the
-browser alone: the opacity of the maps, and the flip to the picture and back.
+Pins are set by a strip above the cards, which receives clicks, strokes and keys on any of them. The strip also has the
+controls that only act in the browser: the opacity of the maps, and the flip to the picture and back.
 """
 
 from __future__ import annotations
@@ -47,69 +47,69 @@ from engine.result import Check, Explanation
 LAYOUT = Path(__file__).parent / "patch_map.css"
 CARDS_KEY = "picture_cards"
 CARDS = f".st-key-{CARDS_KEY}"
-"""Around the cards that light each other: the key of their container on the Images page."""
+"""Selector of the container on the Images page whose cards highlight the same patch together."""
 CRISP = 128
-"""A picture of at most so many pixels a side is enlarged without smoothing: as the model sees it."""
+"""A picture with at most this many pixels a side is enlarged without smoothing, as the model sees it."""
 LAYERS = '<i class="xg-seen"></i><i class="xg-truth"></i>'
-"""The picture and the outline of its truth, below a map."""
+"""The picture and the outline of the labeled object, below a map."""
 TOP = 3
-"""Patches that the sentence about a map names."""
+"""Number of patches named in the sentence about a map."""
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 MOST_CLASSES = 5
-"""Classes of a prediction that have a bar beside cards."""
+"""Number of classes with a bar next to cards."""
 
 
 PICKER = "exegesis_patch_pick"
 OPACITY = 70
-"""Percent of the map's color over the picture, by default."""
+"""Default opacity of a map over the picture, in percent."""
 MOST_OPACITY = 100
 
 
 def use_picture_styles() -> None:
-    """Put the style sheet into the page; it takes no room. Colors come with `styles.use_styles`."""
+    """Add the style sheet to the page; it takes no space. Colors come with `styles.use_styles`."""
     st.html(picture_sheet())
 
 
 def picture_sheet() -> str:
-    """The style sheet of cards and maps: layout, the layers of a map, and lines that show on any picture."""
+    """Return the style sheet of cards and maps: layout, layers of a map, and lines that are visible on any picture."""
     return f"<style>{asset_sheet(LAYOUT)}</style>"
 
 
 def picture_style(
     pixels: UInt8[np.ndarray, "h w 3"], truth: Bool[np.ndarray, "rows columns"] | None = None, scope: str = ":root"
 ) -> str:
-    """A `<style>` element that puts the picture into the page once, and the outline of its truth, if there is one.
+    """Return a `<style>` element that adds the picture to the page once, with the outline of the object, if known.
 
-    `pixels`: the picture as the model sees it, cropped and resized by its preprocessing. `truth`: a mask of those
-    pixels, or of patches. `scope`: the selector of what shows it.
+    `pixels`: the picture as the model sees it, cropped and resized by its preprocessing. `truth`: a mask of pixels or
+    patches. `scope`: selector of the elements that show the picture.
     """
     height, width = pixels.shape[:2]
     crisp = "pixelated" if max(height, width) <= CRISP else "auto"
     picture = f"--xg-picture:url({data_url(pixels)});--xg-crisp:{crisp};--xg-aspect:{width}/{height}"
-    # The outline twice, the wider line in the color that the other needs around it.
+    # The outline is drawn twice; the wider line has the color that contrasts with the other.
     lines = () if truth is None else (("truth", line_mask(truth, 1.5)), ("truth-halo", line_mask(truth, 4)))
     return f"<style>{scope}{{{picture}{''.join(f';--xg-{name}:{line}' for name, line in lines)}}}</style>"
 
 
 def data_url(pixels: UInt8[np.ndarray, "h w 3"]) -> str:
-    """The picture as it is, as a PNG."""
+    """Return the unchanged picture as a PNG `data:` URL."""
     return png_url(Image.fromarray(pixels))
 
 
 def png_url(image: Image.Image, **more: bytes) -> str:
-    """A PNG file as an address."""
+    """Return a PNG file as a `data:` URL."""
     return f"data:image/png;base64,{b64encode(png_file(image, **more)).decode()}"
 
 
 def png_file(image: Image.Image, **more: bytes) -> bytes:
-    """The picture without loss, in few bytes. `more`: options of Pillow."""
+    """Return the picture as a small PNG file, without loss. `more`: options of Pillow."""
     file = io.BytesIO()
     image.save(file, "PNG", optimize=True, **more)
     return file.getvalue()
 
 
 def outline_path(mask: Bool[np.ndarray, "h w"]) -> str:
-    """An SVG path along the edges between what is in the mask and what is not, a cell being 1 x 1."""
+    """Return an SVG path along the edges of the mask, where each cell is 1 x 1."""
     framed = np.pad(mask, 1)
     across, down = framed[1:, 1:-1] ^ framed[:-1, 1:-1], (framed[1:-1, 1:] ^ framed[1:-1, :-1]).T
     flat = "".join(f"M{start} {y}h{end - start}" for y, start, end in _runs(across))
@@ -117,7 +117,7 @@ def outline_path(mask: Bool[np.ndarray, "h w"]) -> str:
 
 
 def line_mask(mask: Bool[np.ndarray, "h w"], width: int | float) -> str:
-    """The outline as an SVG that stretches with its box; `width` of the line in pixels of the screen."""
+    """Return the outline as an SVG that stretches with its box. `width`: line width in screen pixels."""
     rows, columns = mask.shape
     svg = (
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {columns} {rows}' preserveAspectRatio='none'>"
@@ -128,7 +128,7 @@ def line_mask(mask: Bool[np.ndarray, "h w"], width: int | float) -> str:
 
 
 def _runs(lines: Bool[np.ndarray, "lines cells"]) -> list[tuple[int, int, int]]:
-    """Line, start and end of each run of edges."""
+    """Return line, start and end of each run of edges."""
     steps = np.diff(np.pad(lines, ((0, 0), (1, 1))).astype(np.int8), axis=1)
     starts, ends = np.argwhere(steps == 1), np.argwhere(steps == -1)
     return [(line, start, end) for (line, start), (_, end) in zip(starts.tolist(), ends.tolist(), strict=True)]
@@ -136,9 +136,9 @@ def _runs(lines: Bool[np.ndarray, "lines cells"]) -> list[tuple[int, int, int]]:
 
 @dataclass(frozen=True, eq=False)
 class PatchMap:
-    """The content of a map: a score for each patch; `target` is the explained class.
+    """The content of a map: a score for each patch. `target`: the explained class.
 
-    `end`: where a scale shared with other maps ends, and `sharing` names those maps; None for the map's own scale.
+    `end`: end of a scale shared with the maps that `sharing` names; None for the map's own scale.
     """
 
     scores: Float[np.ndarray, "gh gw"]
@@ -150,7 +150,7 @@ class PatchMap:
 
     @property
     def grid(self) -> tuple[int, int]:
-        """Rows and columns of patches."""
+        """Number of rows and columns of patches."""
         height, width = self.scores.shape
         return height, width
 
@@ -166,19 +166,19 @@ class PatchMap:
 
     @cached_property
     def ranks(self) -> tuple[int, ...]:
-        """1 for the largest absolute score, row by row; equal scores share the better rank."""
+        """Ranks row by row, 1 for the largest absolute score; equal scores share the better rank."""
         sizes = np.abs(self.scores).ravel()
         return tuple((1 + sizes.size - np.searchsorted(np.sort(sizes), sizes, side="right")).tolist())
 
 
 def layers_html(view: PatchMap) -> str:
-    """The picture with the map of each theme over it, in colors alone."""
+    """HTML of the picture with the map of each theme over it, in colors only."""
     light, dark = (overlay_url(view, theme) for theme in THEMES)
     return f'{LAYERS}<i class="xg-over" style="--l:url({light});--d:url({dark})"></i>'
 
 
 def legend_html(view: PatchMap) -> str:
-    """The scale in colors and words, or that there is nothing to color."""
+    """HTML of the scale in colors and words, or a note that there is nothing to color."""
     if view.largest == 0:
         return "<p>All scores are zero: nothing to color.</p>"
     low, high = sides(view)
@@ -189,7 +189,7 @@ def legend_html(view: PatchMap) -> str:
 
 
 def overlay_url(view: PatchMap, theme: Theme) -> str:
-    """The overlay as a PNG of a pixel for each patch, with a palette of the colors that it has."""
+    """Return the overlay as a PNG with one pixel per patch and a palette of the colors in use."""
     used, places = np.unique(color_places(view), return_inverse=True)
     table = color_table(theme)[used]
     image = Image.fromarray(places.reshape(view.grid).astype(np.uint8))
@@ -198,7 +198,7 @@ def overlay_url(view: PatchMap, theme: Theme) -> str:
 
 
 def sentence(view: PatchMap) -> str:
-    """The map in words: its grid and where its largest scores are."""
+    """Describe the map: its grid, and where its largest scores are."""
     rows, columns = view.grid
     size = f"{rows} rows, {columns} columns."
     if view.largest == 0:
@@ -208,13 +208,13 @@ def sentence(view: PatchMap) -> str:
 
 
 def tip(view: PatchMap, at: int) -> str:
-    """The hover text of a patch: its value, its rank, its place."""
+    """Return the tooltip of a patch: its value, rank and place."""
     rank = f"rank {view.ranks[at]} of {view.scores.size}"
     return f"{score(view, at)} · {rank} · {place(at, view.grid[1])}"
 
 
 def place(at: int, columns: int) -> str:
-    """A patch by row and column, both from 1, as `Explanation.tokens` names it."""
+    """Format a patch as row and column, both from 1, as `Explanation.tokens` names it."""
     return f"row {at // columns + 1}, column {at % columns + 1}"
 
 
@@ -224,34 +224,34 @@ def score(view: PatchMap, at: int) -> str:
 
 
 def more_lines(view: PatchMap) -> list[str]:
-    """The gamma of the colors and the maps that share the scale, a line each; escaped."""
+    """Return notes on gamma and on the maps that share the scale, one line each; escaped."""
     return [line.removeprefix(" · ") for line in (gamma_note(view), sharing_note(view)) if line]
 
 
 def ends(view: PatchMap) -> tuple[str, str]:
-    """The numbers at both ends of the scale."""
+    """Return the numbers at both ends of the scale."""
     return (signed(-view.scale), signed(view.scale)) if view.signed else ("0", plain(view.scale))
 
 
 def sides(view: PatchMap) -> tuple[str, str]:
-    """The meaning of the two ends."""
+    """Return the meaning of both ends of the scale."""
     return ("against", f"for {view.target}") if view.signed else ("", "without sign")
 
 
 def scale_colors(view: PatchMap, theme: Theme) -> list[str]:
-    """The colors of the scale from its one end to the other, as #rrggbb."""
+    """Return the colors of the scale from one end to the other, as #rrggbb."""
     up: Side = "for" if view.signed else "amount"
     down = [color(theme, "against", step) for step in range(STEPS, 0, -1)] if view.signed else []
     return [*down, *(color(theme, up, step) for step in range(STEPS + 1))]
 
 
 def overlay(view: PatchMap, theme: Theme) -> UInt8[np.ndarray, "gh gw 4"]:
-    """Red, green, blue and alpha of each patch: over the theme's ground the colors of the palette."""
+    """Return red, green, blue and alpha of each patch, which over the theme's ground give the colors of the palette."""
     return color_table(theme)[color_places(view)]
 
 
 def color_places(view: PatchMap) -> np.ndarray:
-    """The place of each patch's color in `color_table`."""
+    """Return the index of each patch's color in `color_table`."""
     steps = [
         SIDES.index(side_of(view, value)) * (STEPS + 1) + step_of(value, view.scale, view.look.gamma)
         for value in view.scores.flat
@@ -272,7 +272,7 @@ def side_of(view: PatchMap, value: float) -> Side:
 
 @dataclass(frozen=True, eq=False)
 class PatchCard:
-    """The content of a card, in plain values. `truth`: how the map agrees with the known truth, a line each."""
+    """The content of a card, as plain values. `truth`: agreement of the map with the known truth, one line each."""
 
     title: str
     view: PatchMap
@@ -292,9 +292,9 @@ def patch_card(
     ends: Mapping[str, float] | None = None,
     truth: tuple[str, ...] = (),
 ) -> PatchCard:
-    """The card of an explanation. `omitted`: notes that stand elsewhere on the page. `truth` as in `PatchCard`.
+    """Return the card of an explanation. `omitted`: notes shown elsewhere on the page. `truth`: as in `PatchCard`.
 
-    `ends`: where the scales end that maps share (`shared_ends`); None as long as that is not known.
+    `ends`: ends of the scales that maps share (`shared_ends`); None as long as they are unknown.
     """
     view = replace(patch_map(method, explanation), look=replace(look, scale=SCALES[0]) if ends is None else look)
     group = scale_group(method, explanation.provenance.params)
@@ -314,22 +314,22 @@ def patch_card(
 
 
 def patch_map(method: Explainer, explanation: Explanation) -> PatchMap:
-    """The map of an explanation, on its own scale."""
+    """Return the map of an explanation, on its own scale."""
     origin = explanation.provenance
     return PatchMap(explanation.on_grid, method.is_signed(origin.params), origin.target_label)
 
 
 def extent(method: Explainer, explanation: Explanation) -> float:
-    """The map's largest score."""
+    """Return the map's largest absolute score."""
     return patch_map(method, explanation).largest
 
 
 def patch_card_html(card: PatchCard) -> str:
-    """The card. Everything that is not ours is escaped."""
+    """HTML of a card; external text is escaped."""
     notes = "".join(f'<p class="xg-note">{escape(note)}</p>' for note in card.notes)
     truth = "".join(f'<p class="xg-fact">{escape(line)}</p>' for line in card.truth)
     caution = f'<p class="xg-caution">{escape(card.caution)}</p>' if card.caution else ""
-    cost = escape(card.cost).replace(" · ", "\u00a0· ")  # no line begins with a point between two parts
+    cost = escape(card.cost).replace(" · ", "\u00a0· ")  # no line begins with the separator
     return (
         f'<div class="xg xg-card"><p class="xg-title">{escape(card.title)}</p>'
         f"{patches_html(card.title, card.view)}"
@@ -339,7 +339,7 @@ def patch_card_html(card: PatchCard) -> str:
 
 
 def picture_card_html(title: str, lines: tuple[str, ...] = ()) -> str:
-    """The picture alone, as the model sees it, with lines of text below it."""
+    """HTML of a card with only the picture, as the model sees it, and lines of text below it."""
     text = "".join(f"<p>{escape(line)}</p>" for line in lines)
     return (
         f'<div class="xg xg-card"><p class="xg-title">{escape(title)}</p>'
@@ -349,7 +349,7 @@ def picture_card_html(title: str, lines: tuple[str, ...] = ()) -> str:
 
 
 def quiet_card_html(card: Placeholder) -> str:
-    """The card of a method without a map: its numbers are still to come, or an error stands in their place."""
+    """HTML of the card of a method without a map, which is still to be computed or has failed."""
     title, text, kind = escape(card.title), escape(card.sentence), " xg-error" if card.failed else ""
     return (
         f'<div class="xg xg-card xg-quiet"><p class="xg-title">{title}</p>'
@@ -358,7 +358,7 @@ def quiet_card_html(card: Placeholder) -> str:
 
 
 def check_mark(check: Check | None) -> str:
-    """The method's own check in one line; its numbers are in the details, and here if they are not good."""
+    """HTML of the method's own check in one line. Its values are in the details, and here if they are not good."""
     if check is None or not check.ok:
         return check_html(check)
     measured = escape(", ".join(f"{part.name}: {small(part.value)}" for part in check.parts))
@@ -366,7 +366,7 @@ def check_mark(check: Check | None) -> str:
 
 
 def check_facts(check: Check | None) -> Facts:
-    """The method's own check as details, one for each number."""
+    """Return the method's own check as details, one for each value."""
     return () if check is None else tuple(("check", _describe(part)) for part in check.parts)
 
 
@@ -376,7 +376,7 @@ def _describe(part: Check) -> str:
 
 
 def patches_html(title: str, view: PatchMap) -> str:
-    """The picture with the map over it; the browser reads its scores from it (picker.js)."""
+    """HTML of the picture with the map over it. The browser reads the scores from its attributes (picker.js)."""
     rows, columns = view.grid
     return (
         f'<div class="xg-patches" tabindex="0" role="application" aria-roledescription="map of patches"'
@@ -397,7 +397,7 @@ def _base36(number: int) -> str:
 
 
 def _scores(view: PatchMap) -> str:
-    """Three digits each, without the 0 before the point, the plus and the fine minus, which the browser puts back."""
+    """Format scores with three digits, without leading 0, plus and typographic minus, which the browser restores."""
     return " ".join(
         f"{value:.3g}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.3g}" for value in view.scores.flat
     )
@@ -411,11 +411,11 @@ def draw_patch_picker(
     opacity: int = OPACITY,
     on_opacity: Callable[[int], None] | None = None,
 ) -> None:
-    """Draw the pins and let people change them. `pins` are numbers of patches, row by row from 0.
+    """Draw the strip of pins, which people can change. `pins`: indices of patches, row by row from 0.
 
-    `on_pick` receives the new ones before the script runs again, as a widget's callback does. `opacity`, in percent,
-    is where the slider starts. Maps follow it without a run, and where people leave it is remembered while the page
-    lives; `on_opacity`, if there is one, receives it.
+    `on_pick` receives new pins before the script runs again, like a widget's callback. `opacity`: initial value of the
+    slider, in percent. Maps follow the slider without a run, and its value is remembered while the page lives.
+    `on_opacity` receives that value.
     """
     data = picker_data(grid, pins, opacity) | {"asks": on_opacity is not None}
     events = {} if on_opacity is None else {"on_opacity_change": partial(_take_opacity, key, on_opacity)}
@@ -423,25 +423,25 @@ def draw_patch_picker(
 
 
 def on_grid(grid: tuple[int, int], pins: Pins) -> Pins:
-    """The pins that this grid has: those of another model's grid are left out."""
+    """Return the pins on this grid, without those of another model's grid."""
     return tuple(at for at in sorted(set(pins)) if 0 <= at < grid[0] * grid[1])
 
 
 def picker_data(grid: tuple[int, int], pins: Pins, opacity: int = OPACITY) -> dict[str, object]:
-    """The component's data, in plain values."""
+    """Return the component's data, as plain values."""
     rows, columns = grid
     pinned = list(on_grid(grid, pins))
     return {"rows": rows, "columns": columns, "opacity": opacity, "scope": CARDS, "pinned": pinned}
 
 
 def read_pins(sent: object, grid: tuple[int, int]) -> PinEvent:
-    """The pins that the browser sent, checked: they must fit this grid."""
+    """Parse and check the pins that the browser sent: they must fit this grid."""
     patches = grid[0] * grid[1]
     return base.parse_pins(sent, lambda at: 0 <= at < patches, f"numbers of patches from 0 to {patches - 1}")
 
 
 def _take_opacity(key: str, on_opacity: Callable[[int], None]) -> None:
-    """Hand over the opacity that the browser has just sent; what is no percent changes nothing."""
+    """Pass on the opacity that the browser sent; a value that is not a percentage is ignored."""
     opacity = st.session_state[key].get("opacity")
     if type(opacity) is int and 0 <= opacity <= MOST_OPACITY:
         on_opacity(opacity)

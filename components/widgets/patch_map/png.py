@@ -1,4 +1,4 @@
-"""Maps of a picture as a PNG, drawn without a browser: one map over the picture, or a sheet of cards side by side."""
+"""Maps of a picture as PNG, drawn without a browser: one map over the picture, or a sheet of cards side by side."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ from components.widgets.patch_map import PatchCard, PatchMap, ends, more_lines, 
 from engine.result import Check
 
 EDGE, GAP, BAR, LINE = 24, 20, 9, 1.4
-"""Margin of a sheet, space between its cards and height of a scale in pixels; height of a line in sizes of its font."""
+"""Margin of a sheet, space between its cards and height of a scale, in pixels; and line height as a factor of font
+size."""
 TITLE, TEXT, SMALL = 20, 15, 12
 LEAST_SIDE, MOST_COLUMNS = 256, 4
-"""A smaller picture is enlarged by a whole number, without smoothing, to about this side."""
+"""Approximate side to which smaller pictures are enlarged, by an integer and without smoothing; and cards in a row."""
 OPACITY = 0.7
 LUMINANCE = np.array([0.213, 0.715, 0.072])
-"""Weights of red, green and blue where CSS takes the color out of a picture (Filter Effects, 11.2)."""
+"""Weights of red, green and blue with which CSS desaturates a picture (Filter Effects, 11.2)."""
 FONTS = {False: "DejaVuSans.ttf", True: "DejaVuSans-Bold.ttf"}
 SPELT = {MINUS: "-", "×": "x", "✓": "good:", "✗": "not good:", "\u00a0": " "}
-"""Replacements for signs that the font lacks."""
+"""Replacements for characters that the font lacks."""
 Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """The content of a file: `head` above the cards, its first line as the title, `foot` below them.
+    """The content of a file. `head`: lines above the cards, the first one as title. `foot`: lines below the cards.
 
-    `truth` is a mask of pixels or of patches, `pins` are numbers of patches; `opacity` from 0, the picture, to 1.
+    `truth`: a mask of pixels or patches. `pins`: indices of patches. `opacity`: from 0 (the picture) to 1.
     """
 
     picture: UInt8[np.ndarray, "h w 3"]
@@ -56,7 +57,7 @@ class _Words:
 
 
 def sheet_png(sheet: Sheet, theme: Theme) -> bytes:
-    """The picture and the cards side by side, each with its scale, its check and its agreement with the truth."""
+    """Return the picture and the cards side by side, each with its scale, check and agreement with the truth."""
     cards = (None, *sheet.cards)
     rows = [_row(sheet, cards[at : at + MOST_COLUMNS], theme) for at in range(0, len(cards), MOST_COLUMNS)]
     width = max(row.width for row in rows)
@@ -72,14 +73,14 @@ def sheet_png(sheet: Sheet, theme: Theme) -> bytes:
 def overlay_png(
     picture: UInt8[np.ndarray, "h w 3"], view: PatchMap, theme: Theme, opacity: int | float = OPACITY
 ) -> bytes:
-    """The map over the picture, and nothing else."""
+    """Return only the map over the picture."""
     return png_file(Image.fromarray(blended(picture, view, theme, opacity)))
 
 
 def blended(
     picture: UInt8[np.ndarray, "h w 3"], view: PatchMap, theme: Theme, opacity: int | float = OPACITY
 ) -> UInt8[np.ndarray, "H W 3"]:
-    """The enlarged picture under the map, layer by layer as patch_map.css draws them."""
+    """Return the enlarged picture under the map, layer by layer as in patch_map.css."""
     large = enlarged(picture).astype(float)
     gray = (large @ LUMINANCE)[..., None]
     faded = np.clip(gray + max(0.0, 1 - 1.4 * opacity) * (large - gray), 0, 255)
@@ -89,7 +90,7 @@ def blended(
 
 
 def enlarged(picture: UInt8[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "H W 3"]:
-    """Each pixel as a square of pixels, so that small pictures are visible."""
+    """Enlarge each pixel to a square of pixels, so that small pictures are visible."""
     times = max(1, round(LEAST_SIDE / max(picture.shape[:2])))
     return picture.repeat(times, axis=0).repeat(times, axis=1)
 
@@ -105,7 +106,7 @@ def outlined(
 
 
 def _row(sheet: Sheet, cards: Sequence[PatchCard | None], theme: Theme) -> Image.Image:
-    """Cards side by side, their parts in line; None is the picture alone."""
+    """Return cards side by side with their parts aligned; None stands for the picture alone."""
     pictures = [Image.fromarray(_picture(sheet, card, theme)) for card in cards]
     width = pictures[0].width
     heads = [_block(_head(card), width, theme) for card in cards]
@@ -149,7 +150,7 @@ def _foot(card: PatchCard | None) -> list[_Words]:
 
 
 def _scale(card: PatchCard | None, width: int, theme: Theme) -> list[Image.Image]:
-    """The colors of a card's scale, and the words at its ends."""
+    """Return the colors of a card's scale and the text at its ends."""
     if card is None or card.view.largest == 0:
         return []
     colors = np.array([_rgb(color) for color in scale_colors(card.view, theme)], np.uint8)
@@ -158,7 +159,7 @@ def _scale(card: PatchCard | None, width: int, theme: Theme) -> list[Image.Image
 
 
 def _apart(words: tuple[str, str], width: int, theme: Theme) -> Image.Image:
-    """Words at the left, and others at the right, broken to the room that is left."""
+    """Return text at the left, and text at the right that is wrapped to the remaining width."""
     low, high = (_Words(one, muted=True) for one in words)
     left = _block([low], max(1, _width(low)), theme)
     right = _block([high], width - _width(low) - GAP, theme, rightwards=True)
@@ -169,7 +170,7 @@ def _apart(words: tuple[str, str], width: int, theme: Theme) -> Image.Image:
 
 
 def _block(words: Sequence[_Words], width: int, theme: Theme, rightwards: bool = False) -> Image.Image:
-    """Lines of text below each other, broken to the width; `rightwards` ends them at the right."""
+    """Return lines of text wrapped to the width. `rightwards`: whether they are aligned to the right."""
     lines = [_Words(line, one.size, one.bold, one.muted) for one in words for line in _broken(one, width)]
     image = Image.new("RGB", (width, round(sum(LINE * one.size for one in lines))), PALETTES[theme].ground)
     pen, y = ImageDraw.Draw(image), 0.0
@@ -182,7 +183,7 @@ def _block(words: Sequence[_Words], width: int, theme: Theme, rightwards: bool =
 
 
 def _broken(words: _Words, width: int) -> list[str]:
-    """The text in lines that fit, broken at spaces and inside a word that is wider than a line."""
+    """Wrap the text to the width, at spaces and inside words that are wider than a line."""
     lines = [""]
     for word in _legible(words).split():
         longer = f"{lines[-1]} {word}".strip()
@@ -205,7 +206,7 @@ def _width(words: _Words) -> int:
 
 
 def _legible(words: _Words) -> str:
-    """The text, with a replacement or a question mark for each character that the font lacks."""
+    """Return the text with a replacement or a question mark for each character that the font lacks."""
     font = _font(words.size, words.bold)
     return "".join(c if c.isspace() or _has(font, c) else SPELT.get(c, "?") for c in words.text)
 
@@ -217,7 +218,7 @@ def _has(font: Font, character: str) -> bool:
 
 @cache
 def _font(size: int, bold: bool) -> Font:
-    """A font with many scripts where the machine has it, else the one that comes with Pillow."""
+    """Return a font with many scripts if the machine has it, else the one that comes with Pillow."""
     try:
         return ImageFont.truetype(FONTS[bold], size)
     except OSError:
@@ -236,7 +237,7 @@ def _stacked(images: Sequence[Image.Image], gap: int, theme: Theme) -> Image.Ima
 
 
 def _join_columns(images: Sequence[Image.Image], theme: Theme, low: bool = False) -> Image.Image:
-    """Images in columns of one width; `low` ends them at the bottom."""
+    """Join images as columns of equal width. `low`: whether they are aligned at the bottom."""
     height, width = max(image.height for image in images), max(image.width for image in images)
     page = Image.new("RGB", (len(images) * (width + GAP) - GAP, height), PALETTES[theme].ground)
     for at, image in enumerate(images):
@@ -245,13 +246,13 @@ def _join_columns(images: Sequence[Image.Image], theme: Theme, low: bool = False
 
 
 def _stretched(cells: np.ndarray, height: int, width: int) -> np.ndarray:
-    """Each cell over its share of the pixels, with hard edges."""
+    """Enlarge each cell to its share of the pixels, with hard edges."""
     rows, columns = cells.shape[:2]
     return cells[np.arange(height) * rows // height][:, np.arange(width) * columns // width]
 
 
 def _near_edges(inside: Bool[np.ndarray, "h w"], reach: int) -> Bool[np.ndarray, "h w"]:
-    """The pixels with one of the other kind at most `reach` away; the surroundings of the picture are outside."""
+    """Return the pixels within `reach` of a pixel of the other kind. Outside the picture counts as not in the mask."""
     padded = np.pad(inside, reach)
     height, width = inside.shape
     steps = range(2 * reach + 1)

@@ -1,7 +1,7 @@
-"""The board of the blind study: unnamed explanations that a person orders, best first.
+"""The board of the blind study: unnamed explanations that a person ranks, best first.
 
-The browser knows places (A, B, ...) and nothing else of an explanation than its picture of HTML. Python owns the
-answer: the board says that it is confirmed when Python has taken it.
+The browser only knows the place (A, B, ...) and the HTML of an explanation. Python owns the answer: the board shows it
+as confirmed only once Python has accepted it.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _TOKEN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 @dataclass(frozen=True)
 class ConfirmedRanking:
-    """The answer that a person confirmed. `ranks` by place: 1 is best, ties share it (`1, 1, 3`); None: cannot tell.
+    """A confirmed answer. `ranks`: by place; 1 is best, ties share a rank (`1, 1, 3`); None: cannot tell.
 
-    `turn` counts the browser's questions. `token` is the browser's own: the same answer sent twice has the same one,
-    another answer another.
+    `turn`: number of the browser's event. `token`: set by the browser; the same answer sent twice has the same token,
+    another answer has another.
     """
 
     ranks: tuple[int, ...] | None
@@ -48,11 +48,11 @@ def draw_ranking_board(
     on_ranked: Callable[[ConfirmedRanking], None] | None = None,
     beside: bool = False,
 ) -> ConfirmedRanking | None:
-    """Draw the board; return what was confirmed of these explanations, None before. One key a ballot.
+    """Draw the board. Return the confirmed answer on these explanations, or None before. Use one key per ballot.
 
-    `explanations` is HTML whose texts are escaped, in the order of its places. It must not name its method.
-    `on_ranked` saves the answer before the script runs again: only if it raises nothing is the answer confirmed.
-    `beside`: a column a rank where there is room, as pictures want it.
+    `explanations`: HTML with escaped text, in the order of the places; it must not name the method. `on_ranked` saves
+    the answer before the script runs again; the answer is confirmed only if it raises nothing. `beside`: whether ranks
+    are columns if there is room, as suits pictures.
     """
     digest = ballot_digest(explanations)
     data = board_data(explanations, confirmed_ranking(key, digest), beside)
@@ -62,12 +62,12 @@ def draw_ranking_board(
 
 
 def forget_ranking(key: str) -> None:
-    """Forget the answer under this key, so that the ballot can be given again."""
+    """Forget the answer under this key, so that the ballot can be answered again."""
     st.session_state.pop(_answer_key(key), None)
 
 
 def ballot_digest(explanations: Sequence[str]) -> str:
-    """A digest of these explanations: an answer to others is refused. Errors: too few or too many."""
+    """Return a digest of the explanations; answers to others are refused. Errors: too few or too many."""
     if not LEAST <= len(explanations) <= len(PLACES) or not all(explanations):
         allowed = f"{LEAST} to {len(PLACES)} explanations, none of them empty"
         raise not_allowed("explanations", allowed, [len(html) for html in explanations])
@@ -75,13 +75,13 @@ def ballot_digest(explanations: Sequence[str]) -> str:
 
 
 def board_data(explanations: Sequence[str], answer: ConfirmedRanking | None, beside: bool = False) -> dict[str, object]:
-    """The data that the browser gets, in plain values."""
+    """Return the data for the browser, as plain values."""
     data = {"ballot": ballot_digest(explanations), "explanations": list(explanations), "beside": beside}
     return data | {"answer": None if answer is None else {"ranks": answer.ranks and list(answer.ranks)}}
 
 
 def parse_ranking(sent: object, digest: str, places: int) -> ConfirmedRanking:
-    """The browser's answer. Errors: it is to another ballot, or has no competition ranks of its places."""
+    """Parse the browser's answer. Errors: it is for another ballot, or has no competition ranks of its places."""
     fields = sent if isinstance(sent, dict) else {}
     turn, ranks, token = parse_turn(fields, STAYS), fields.get("ranks"), fields.get("token")
     if fields.get("ballot") != digest:
@@ -95,7 +95,7 @@ def parse_ranking(sent: object, digest: str, places: int) -> ConfirmedRanking:
 
 
 def are_ranks(ranks: object, places: int) -> bool:
-    """Whether these are competition ranks of all places: each is 1 + the number of strictly better ones."""
+    """Whether these are competition ranks of all places: each is 1 + the number of strictly better places."""
     if not isinstance(ranks, list) or len(ranks) != places or not all(type(rank) is int for rank in ranks):
         return False
     return list(competition_ranks(dict(zip(PLACES, ranks, strict=False))).values()) == ranks
@@ -107,7 +107,7 @@ def receive_ranking(
     digest: str,
     on_ranked: Callable[[ConfirmedRanking], None] | None = None,
 ) -> None:
-    """Receive an answer. One that is refused or cannot be saved is not confirmed, and a note says so."""
+    """Receive an answer. One that is refused or cannot be saved is not confirmed, and a note reports it."""
     ranking = receive_event(key, "ranked", read)
     if ranking is None:
         return
@@ -123,7 +123,7 @@ def receive_ranking(
 
 
 def confirmed_ranking(key: str, digest: str) -> ConfirmedRanking | None:
-    """The answer that was confirmed of this ballot under this key."""
+    """Return the confirmed answer on this ballot under this key, or None."""
     fields = st.session_state.get(_answer_key(key))
     if fields is None or fields["ballot"] != digest:
         return None

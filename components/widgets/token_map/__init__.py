@@ -1,18 +1,17 @@
-"""Maps of texts: the text itself, each unit on the color of its score, with its scale and with pins that clicks set.
+"""Maps of texts: the text itself, each unit on the color of its score, with a scale and with pins that clicks set.
 
-A page has thousands of units, so their markup is short, and the style sheet (assets/maps.css) puts the words of their
-hover text together:
+A page has thousands of units, so their markup is short, and the style sheet (assets/maps.css) composes their tooltips:
 
     <span class=xi1> ... <b class="f12 jv" data-v="word: +0.1" data-r=7>word</b> <bdi class="xg-special j6">[SEP]</bdi>
 
 `f12` is the color: its side (`TONES`) and step. `data-v` is the unit with its score, `data-r` its rank. `data-x` is the
-index where that is not simply the unit's position. `data-b` is the value that is printed on demand. White space that is
-a unit is an empty `b` before it, whose `data-m` is the mark that is drawn: the text stays the text. The position is
-DIGITS * xi + j: `xi` stands on the unit or on the element around it, `j` on the unit, as one character
+index if it differs from the unit's position. `data-b` is the value that is printed on demand. A unit of white space is
+an empty `b` before the white space, and its `data-m` is the mark that is drawn, so that the text stays unchanged. The
+position is DIGITS * xi + j: `xi` is on the unit or on the element around it, `j` on the unit, as one character
 (`components.styles.place_classes`).
 
-Pins are set by a strip above the maps, fed by clicks on any map and by the keyboard. Python owns them and stores them
-as positions of tokens, so that they survive a change of unit.
+Pins are set by a strip above the maps, which receives clicks on any map and keys. Python owns them and stores them as
+positions of tokens, so that they survive a change of unit.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from components.widgets.view_options import DEFAULT_VIEW, ViewOptions
 from engine.word_units import Unit
 
 HANGING = 7
-"""A last special token of at most so many characters hangs into the margin and never takes a line of its own."""
+"""A final special token of at most this many characters hangs into the margin and never takes a line of its own."""
 
 
 PICKER = "exegesis_token_pick"
@@ -42,12 +41,12 @@ PICKER = "exegesis_token_pick"
 
 @dataclass(frozen=True)
 class TokenMap:
-    """The content of a map. `texts` are the first text and, for a pair, the second; `target` is the explained class.
+    """The content of a map. `texts`: the first text and, for a pair, the second. `target`: the explained class.
 
-    `end`: where a scale shared with other maps ends, and `sharing` names those maps; None for the map's own scale.
-    `marks`: the scores are not a method's, they are 1 where a person marked the text and 0 elsewhere.
-    `bare`: colors alone, without a number or a hover text. `remarks`: the hover text of each unit that is gray as
-    it has no score, else empty; none at all where every unit has one.
+    `end`: end of a scale shared with the maps that `sharing` names; None for the map's own scale. `marks`: whether the
+    scores are annotations, 1 where a person marked the text and 0 elsewhere. `bare`: colors only, without numbers and
+    tooltips. `remarks`: the tooltip of each unit that is gray because it has no score, else an empty string; empty if
+    every unit has a score.
     """
 
     units: tuple[Unit, ...]
@@ -74,13 +73,13 @@ class TokenMap:
 
     @cached_property
     def ranks(self) -> tuple[int, ...]:
-        """1 for the largest absolute score; equal scores share the better rank; 0 for special tokens."""
+        """Ranks by absolute score, 1 for the largest; equal scores share the better rank; 0 for special tokens."""
         ordered = sorted((abs(u.score) for u in self.units if not u.special), reverse=True)
         first = {size: rank for rank, size in reversed(list(enumerate(ordered, start=1)))}
         return tuple(0 if u.special else first[abs(u.score)] for u in self.units)
 
     def remark(self, position: int) -> str:
-        """Why the unit has no score; empty where it has one."""
+        """Return why the unit has no score; empty if it has one."""
         return self.remarks[position] if self.remarks else ""
 
     @property
@@ -89,7 +88,7 @@ class TokenMap:
 
 
 def token_map_html(view: TokenMap) -> str:
-    """The text with its scores as colors; one paragraph for each text of a pair. Every token is escaped."""
+    """HTML of the text with its scores as colors, one paragraph for each text of a pair. Every token is escaped."""
     paragraphs = "".join(
         _paragraph(view, segment, positions) for segment, positions in enumerate(_lines(view)) if positions
     )
@@ -98,7 +97,7 @@ def token_map_html(view: TokenMap) -> str:
 
 
 def legend_html(view: TokenMap) -> str:
-    """The scale in words and colors, or that there is nothing to color."""
+    """HTML of the scale in words and colors, or a note that there is nothing to color."""
     if view.marks:
         return '<span class="xg-legend"><i class="xg-scale xg-mark"></i> marked in the data set</span>'
     if view.largest == 0:
@@ -107,7 +106,7 @@ def legend_html(view: TokenMap) -> str:
 
 
 def tip(view: TokenMap, position: int) -> str:
-    """The hover text of a unit: itself, its value, its rank, its place."""
+    """Return the tooltip of a unit: its text, value, rank and place."""
     unit = view.units[position]
     if remark := view.remark(position):
         return remark
@@ -119,7 +118,7 @@ def tip(view: TokenMap, position: int) -> str:
 
 
 def modes(view: TokenMap) -> str:
-    """The classes of a map that say how its units are drawn."""
+    """Return the CSS classes of a map that determine how its units are drawn."""
     names = {
         "xg-under": view.look.style == "underline",
         "xg-values": view.look.values,
@@ -130,7 +129,7 @@ def modes(view: TokenMap) -> str:
 
 
 def tone(view: TokenMap, position: int) -> str:
-    """The class of a unit's color; nothing where it is the ground's."""
+    """Return the CSS class of a unit's color; empty for the background color."""
     unit = view.units[position]
     step = 0 if unit.special else step_of(unit.score, view.scale, view.look.gamma)
     side: Side = "amount" if not view.signed else "for" if unit.score > 0 else "against"
@@ -138,7 +137,7 @@ def tone(view: TokenMap, position: int) -> str:
 
 
 def facts_of(view: TokenMap, position: int) -> str:
-    """A unit's attributes, of which its hover text and its printed value are made."""
+    """Return the attributes of a unit from which its tooltip and its printed value are composed."""
     if view.bare:
         return ""
     if remark := view.remark(position):
@@ -157,19 +156,19 @@ def facts_of(view: TokenMap, position: int) -> str:
 
 
 def class_of(*names: str) -> str:
-    """A class attribute, without quotes where it needs none, or nothing at all."""
+    """Return a class attribute, without quotes if possible, or an empty string without names."""
     joined = " ".join(filter(None, names))
     return f' class="{joined}"' if " " in joined else f" class={joined}" if joined else ""
 
 
 def between(text: str, at: int, unit: Unit) -> str:
-    """The text before a unit, from `at`. The mark of white space stands before all of it, not on the next line."""
+    """Return the text between `at` and a unit. The mark of white space comes before all of it, not on the next line."""
     gap = text[at : unit.start]
     return gap.rstrip() if unit.blank else gap
 
 
 def direction(text: str, without: str = "ltr") -> str:
-    """rtl or ltr, by the first character that has a direction; `without` one of them where there is no such."""
+    """Return rtl or ltr, by the first character that has a direction, or `without` if none has."""
     for character in text:
         kind = unicodedata.bidirectional(character)
         if kind in ("L", "R", "AL"):
@@ -178,7 +177,7 @@ def direction(text: str, without: str = "ltr") -> str:
 
 
 def unit_direction(view: TokenMap, position: int) -> str:
-    """The direction of a unit that stands by itself: signs as their text is, names of special tokens never mirrored."""
+    """Return the direction of an isolated unit: that of its text for signs; never mirrored for special tokens."""
     unit = view.units[position]
     return "ltr" if unit.special else direction(unit.text, direction(view.texts[unit.segment]))
 
@@ -200,7 +199,7 @@ def _score(view: TokenMap, unit: Unit) -> str:
 
 
 def _lines(view: TokenMap) -> list[list[int]]:
-    """Positions by text. A special token stands where it was read: after the text before it, the first one before."""
+    """Return positions by text. A special token belongs to the text before it, the first one to the first text."""
     lines: list[list[int]] = [[] for _ in view.texts]
     current = 0
     for position, unit in enumerate(view.units):
@@ -216,9 +215,9 @@ def _paragraph(view: TokenMap, segment: int, positions: Sequence[int]) -> str:
 
 
 def _text_pieces(view: TokenMap, segment: int, positions: Sequence[int]) -> list[tuple[str, str]]:
-    """The text in pieces, each with the high digit of its position."""
-    # Tokens are not isolated from each other, special ones are: isolation would reorder a right-to-left phrase
-    # inside a left-to-right sentence. For the same reason the direction is found here and not by dir=auto.
+    """Return the text in pieces, each with the high digit of its position."""
+    # Only special tokens are isolated from their neighbors: isolation would reorder a right-to-left phrase
+    # inside a left-to-right sentence. For the same reason the direction is set here and not by dir=auto.
     text, at, parts, high = view.texts[segment], 0, [], ""
     rest = text[max((view.units[position].end for position in positions), default=0) :].strip()
     for position in positions:
@@ -236,7 +235,7 @@ def _text_pieces(view: TokenMap, segment: int, positions: Sequence[int]) -> list
 
 
 def _between(view: TokenMap, gap: str, start: bool) -> str:
-    """What stands before a unit. A long prompt lost its `start`, which was not read."""
+    """HTML of the text before a unit. The `start` of a long prompt was truncated and is replaced by a note."""
     if start and view.truncated and gap.strip():
         return f'<bdi class="xg-cut">{count(view.truncated, "token")} not read …</bdi> '
     return escape(gap)
@@ -250,7 +249,7 @@ def _chip(view: TokenMap, position: int) -> str:
 
 
 def _special(view: TokenMap, position: int, first: bool, last: bool) -> str:
-    # The space stands inside what hangs: before it, it would have to fit into the line.
+    # The space is inside the hanging element; before it, it would have to fit into the line.
     text = view.units[position].text
     hangs = last and len(text) <= HANGING
     inside, before, after = " " * hangs, " " * (not first and not hangs), " " * (not last)
@@ -259,9 +258,9 @@ def _special(view: TokenMap, position: int, first: bool, last: bool) -> str:
 
 
 def draw_token_picker(units: Sequence[Unit], pins: Pins, key: str, on_pick: Callable[[Pins], None]) -> None:
-    """Draw the pins and let people change them. `pins` are positions of tokens, of any of a unit's tokens.
+    """Draw the strip of pins, which people can change. `pins`: positions of tokens; any of a unit's tokens pins it.
 
-    `on_pick` receives the new ones before the script runs again, as a widget's callback does.
+    `on_pick` receives new pins before the script runs again, like a widget's callback.
     """
     drawn = tuple(units)
     read, take = partial(read_pins, units=drawn), partial(hand_over, drawn, on_pick)
@@ -269,20 +268,20 @@ def draw_token_picker(units: Sequence[Unit], pins: Pins, key: str, on_pick: Call
 
 
 def to_tokens(units: Sequence[Unit], positions: Iterable[int]) -> Pins:
-    """The tokens of the units at these positions, rising."""
+    """Return the tokens of the units at these positions, in ascending order."""
     return tuple(sorted({token for position in positions for token in units[position].tokens}))
 
 
 def to_units(units: Sequence[Unit], tokens: Iterable[int]) -> Pins:
-    """The positions of the units with any of these tokens, rising; special units and lost tokens are left out."""
+    """Return the positions of the units with any of these tokens, ascending. Special units are left out."""
     wanted = set(tokens)
     return tuple(at for at, unit in enumerate(units) if not unit.special and wanted.intersection(unit.tokens))
 
 
 def picker_data(units: Sequence[Unit], pins: Pins) -> dict[str, object]:
-    """The component's data: plain lists by position of the unit.
+    """Return the component's data: plain lists by position of the unit.
 
-    `places` are the indexes that maps name; empty where each is the unit's position.
+    `places`: the indices that maps show; empty if each is the unit's position.
     """
     texts, places = [unit.text for unit in units], [unit.tokens[0] for unit in units]
     return {
@@ -297,13 +296,13 @@ def picker_data(units: Sequence[Unit], pins: Pins) -> dict[str, object]:
 
 
 def read_pins(sent: object, units: Sequence[Unit]) -> PinEvent:
-    """The pins that the browser sent, checked: they must fit these units."""
+    """Parse and check the pins that the browser sent: they must fit these units."""
     allowed = f"positions from 0 to {len(units) - 1} that are not special tokens"
     return base.parse_pins(sent, lambda at: 0 <= at < len(units) and not units[at].special, allowed)
 
 
 def hand_over(units: Sequence[Unit], on_pick: Callable[[Pins], None], positions: Pins) -> None:
-    """Give `on_pick` the tokens of the units at these positions."""
+    """Pass the tokens of the units at these positions to `on_pick`."""
     on_pick(to_tokens(units, positions))
 
 

@@ -1,4 +1,4 @@
-"""Two texts, such as an edited one and its parent: both predictions, and for each method both maps column by column.
+"""Two texts, such as an edit and its parent: both predictions, and for each method both maps column by column.
 
 A column has the unit before the edit above the unit after it, so that both lines wrap together at any width:
 
@@ -29,23 +29,23 @@ from engine.result import Explanation, Prediction
 from engine.word_units import UNITS, AlignedColumn, Unit, align, split_words
 
 BEFORE_AFTER = ("before", "after")
-"""Names of the lines of an edit."""
+"""Names of the two lines of an edit."""
 NONE = "<i>–</i>"
 LIKELIEST = {
     "class": "The predicted class",
     "token": "The most probable token",
     "contrast": "The more probable of the two tokens",
 }
-"""The names of a prediction's answer, by what is explained (`explained_noun`)."""
+"""Names of the predicted answer, by what is explained (`explained_noun`)."""
 CONTRAST_NOTE = "Only the two tokens are compared: their probabilities add up to 100%."
-"""Of the predictions on a prompt with a contrast."""
+"""Note on the predictions for a prompt with a contrast."""
 
 
 @dataclass(frozen=True)
 class EditedMap:
-    """A method's maps of both versions, on one scale. `same`: they are of one text, so that all of it is unchanged.
+    """A method's maps of both versions, on one scale. `same`: whether both texts are equal, so that all is unchanged.
 
-    `names`: of the two lines. `words`: by the tokens of a unit before the edit, the word that it is a piece of.
+    `names`: names of the two lines. `words`: the word that a unit before the edit is a piece of, by the unit's tokens.
     """
 
     title: str
@@ -62,12 +62,12 @@ class EditedMap:
 
     @cached_property
     def unchanged(self) -> tuple[tuple[Unit, Unit], ...]:
-        """The units that both versions have, special ones left out."""
+        """The units that both versions have, without special tokens."""
         return shared_units(self.before.units, self.after.units, self.columns)
 
     @cached_property
     def scores(self) -> Float[np.ndarray, "2 unchanged"]:
-        """Scores of the unchanged units before and after."""
+        """Scores of the unchanged units, before and after."""
         return paired_scores(self.unchanged)
 
 
@@ -75,7 +75,7 @@ def edited_map(
     method: Explainer, before: Explanation, after: Explanation, parent: Example, child: Example, unit: str,
     look: ViewOptions = DEFAULT_VIEW,
 ) -> EditedMap:  # fmt: skip
-    """Both maps end their scale at the larger of their largest scores."""
+    """Return both maps, on a scale that ends at the larger of their largest scores."""
     old, new = token_map(method, before, parent, unit), token_map(method, after, child, unit)
     end, own = max(old.largest, new.largest), replace(look, scale=SCALES[0])
     pieces = [one.tokens for one in old.units if not one.special] if unit == UNITS[0] else ()
@@ -86,7 +86,7 @@ def edited_map(
 
 
 def edited_map_html(view: EditedMap) -> str:
-    """The row: what the edit did to the map in words, then the two lines. Everything that is not ours is escaped."""
+    """HTML of the row: the effect of the edit on the map in words, then the two lines. External text is escaped."""
     paragraphs = "".join(_paragraph(view, text) for text in range(max(len(view.before.texts), len(view.after.texts))))
     larger = max(view.before, view.after, key=lambda one: one.largest)
     return (
@@ -99,7 +99,7 @@ def edited_map_html(view: EditedMap) -> str:
 
 
 def order_words(view: EditedMap) -> str:
-    """Whether the unchanged units keep their order: Spearman's rho, or why there is none."""
+    """Describe whether the unchanged units keep their order: Spearman's rho, or the reason why there is none."""
     units = count(len(view.unchanged), view.unit if view.same else f"unchanged {view.unit}")
     if len(view.unchanged) < FEWEST_SHARED:
         return f"{units}: too few to compare their order"
@@ -109,7 +109,7 @@ def order_words(view: EditedMap) -> str:
 
 
 def largest_html(view: EditedMap) -> str:
-    """The unchanged unit whose score changed most, and how."""
+    """HTML of the unchanged unit whose score changed most, with the scores before and after."""
     if not view.unchanged:
         return ""
     changes = view.scores[1] - view.scores[0]
@@ -130,9 +130,9 @@ def predictions_html(
     most: int = MOST_BARS,
     noun: str = "class",
 ) -> str:
-    """Both predictions side by side, `most` classes each, then the change of the explained class in words.
+    """HTML of both predictions side by side, `most` classes each, and the change of the explained class in words.
 
-    Two prompts have classes of their own, among them the explained token. `noun`: of what is explained.
+    Two prompts have different classes, both with the explained token. `noun`: noun for what is explained.
     """
     like = before if before.labels == after.labels else None
     sides = "".join(
@@ -145,13 +145,13 @@ def predictions_html(
 
 
 def place_of(before: Prediction, target: int, prediction: Prediction) -> int:
-    """The place of a class of `before` in a prediction, which may be of another prompt."""
+    """Return the index of a class of `before` in a prediction, which may be of another prompt."""
     same = prediction.labels == before.labels
     return target if same else prediction.labels.index(before.labels[target])
 
 
 def change_html(before: Prediction, after: Prediction, target: int, noun: str = "class") -> str:
-    """The explained class before and after, and whether another class is predicted."""
+    """HTML of the explained class before and after, and of whether the predicted class changed."""
     name = f"<bdi>{escape(visible_token(before.labels[target]))}</bdi>"
     old, new = before.probabilities[target], after.probabilities[place_of(before, target, after)]
     if before.regression:
@@ -164,14 +164,14 @@ def change_html(before: Prediction, after: Prediction, target: int, noun: str = 
 
 
 def explained_noun(example: Input) -> str:
-    """The noun for what maps of the input explain."""
+    """Return the noun for what maps of the input explain."""
     if not isinstance(example, Prompt):
         return "class"
     return "token" if example.contrast is None else "contrast"
 
 
 def same_html(explanation: Explanation, example: Input) -> str:
-    """What both of two maps explain, in words."""
+    """HTML of what both maps explain, in words."""
     label = f"<bdi>{escape(explained_name(explanation, example))}</bdi>"
     if explanation.prediction.regression:
         return f"the score {label}"
@@ -181,7 +181,7 @@ def same_html(explanation: Explanation, example: Input) -> str:
 
 
 def how_to_read_html(explanation: Explanation, example: Input, unit: str) -> str:
-    """An explanation of the rows below."""
+    """HTML of the instructions for reading the rows below."""
     return (
         f'<div class="xg"><p class="xg-small">Each column has the {unit} before the edit above the {unit} after it; '
         f"frames mark what changed. Both maps explain {same_html(explanation, example)}, so they can be compared. "
@@ -206,11 +206,11 @@ def _columns(view: EditedMap, text: int) -> Iterator[str]:
             continue
         sides = ((view.before, column.parent), (view.after, column.child))
         units = [None if place is None else one.units[place] for one, place in sides]
-        # A unit is apart after white space, so that the pieces of a word stand together.
+        # A unit is set apart after white space, so that the pieces of a word stay together.
         apart = any(
             unit is not None and (unit.special or unit.start > end) for unit, end in zip(units, ends, strict=True)
         )
-        # Where the next unit starts that belongs to the same word; none does after a special token.
+        # A unit that starts at this end belongs to the same word; none does after a special token.
         ends = [
             end if unit is None else -1 if unit.special else unit.end for end, unit in zip(ends, units, strict=True)
         ]

@@ -1,7 +1,7 @@
-"""Maps as an SVG picture: text on the equal cells of a sheet.
+"""Maps as SVG: text on the equal cells of a sheet.
 
-Each token is drawn by itself, so that tokens of one Arabic word do not join. A line of a right-to-left text runs from
-the right edge, a phrase of the other direction inside it.
+Each token is drawn separately, so that tokens of one Arabic word do not join. A line of a right-to-left text starts at
+the right edge; phrases of the other direction are placed inside it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TINY = f' font-size="{15 * TINY:g}" text-anchor="middle"'
 def maps_svg(
     rows: Iterable[tuple[str, TokenMap]], sentences: Iterable[str], dark: bool, pinned: frozenset[int] = frozenset()
 ) -> str:
-    """Maps with their titles, below them sentences. `pinned`: positions of units that are ringed."""
+    """Return maps with their titles, and sentences below them, as SVG. `pinned`: positions of units with a ring."""
     sheet = SvgSheet(pinned=pinned)
     for title, view in rows:
         _row(sheet, title, view)
@@ -62,7 +62,7 @@ def _row(sheet: SvgSheet, title: str, view: TokenMap) -> None:
 
 
 def _paragraphs(view: TokenMap) -> list[list[TextPiece]]:
-    """For each text its units and what stands between them; a special token stands where it was read."""
+    """Return for each text its units and the text between them; a special token is placed where it was read."""
     paragraphs: list[list[TextPiece]] = [[] for _ in view.texts]
     reached, current = [0] * len(view.texts), 0
     for position, unit in enumerate(view.units):
@@ -105,7 +105,7 @@ def _line(view: TokenMap, line: Sequence[TextPiece], sheet: SvgSheet, rightwards
 
 
 def in_sight(line: Sequence[TextPiece], rightwards: bool) -> list[TextPiece]:
-    """The pieces as met along the line: runs that are read the other way are turned around, as UAX 9 does."""
+    """Return the pieces in visual order: runs of the other direction are reversed, as in UAX 9."""
     ways = _ways(line, rightwards)
     ordered: list[TextPiece] = []
     for way, run in groupby(zip(ways, line, strict=True), key=lambda pair: pair[0]):
@@ -115,7 +115,7 @@ def in_sight(line: Sequence[TextPiece], rightwards: bool) -> list[TextPiece]:
 
 
 def _ways(line: Sequence[TextPiece], rightwards: bool) -> list[bool]:
-    """Whether each piece is read rightwards. One without letters goes with its neighbors if they agree."""
+    """Whether each piece is read rightwards. One without letters follows its neighbors if they agree."""
     own = [_way(piece.text, rightwards) for piece in line]
     before, after = list(_last_way(own, rightwards)), list(_last_way(own[::-1], rightwards))[::-1]
     return [
@@ -127,7 +127,7 @@ def _ways(line: Sequence[TextPiece], rightwards: bool) -> list[bool]:
 def _way(text: str, rightwards: bool) -> bool | None:
     for character in text:
         kind = unicodedata.bidirectional(character)
-        # Digits run rightwards inside a leftward line; elsewhere they stand where their neighbors put them.
+        # Digits run rightwards inside a leftward line; elsewhere they follow their neighbors.
         if kind in ("L", "R", "AL") or (kind == "EN" and not rightwards):
             return kind in ("L", "EN")
     return None
@@ -169,6 +169,6 @@ def _background(view: TokenMap, position: int) -> tuple[str, str]:
 
 
 def _scale(sheet: SvgSheet, view: TokenMap) -> None:
-    """The scale in colors and words, as under the map on the page."""
+    """Add the scale in colors and words, as below the map on the page."""
     legend, kind = unescape(_TAG.sub("", legend_html(view))).strip(), "signed" if view.signed else "amount"
     add_scale_bar(sheet, legend, kind if view.largest else None)
