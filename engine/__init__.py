@@ -1,1 +1,1 @@
-"""Models, data, explainers, metrics and experiments. No UI below this line of the house."""
+"""Models, data, explainers, metrics and experiments. The engine never imports the user interface."""

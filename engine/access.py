@@ -16,20 +16,21 @@ if TYPE_CHECKING:
     from engine import input_kinds
     from engine.data import slices
     from engine.models import catalog
-else:  # they ask this module before they read a file
+else:  # a circular import: they call this module before they read a file
     catalog, input_kinds = LazyModule("engine.models.catalog"), LazyModule("engine.input_kinds")
     slices = LazyModule("engine.data.slices")
 
 PASSWORD, ADMINS = "EXEGESIS_ADMIN_PASSWORD", "EXEGESIS_ADMINS"
-"""The organizer's password; the e-mail addresses of those who may organize after a log-in, between commas."""
+"""Environment variables: the organizer's password, and the comma-separated e-mail addresses of users who become
+organizers when they log in."""
 OPEN, STUDY_ONLY = "EXEGESIS_OPEN", "EXEGESIS_STUDY_ONLY"
-"""Set to 1 by `exegesis app --open`, which lets everybody open the pages that are not the organizer's, and by
-`--study-only`, which serves the page Take part and nothing else."""
+"""Set to 1 by `exegesis app --open`, which opens all pages but the organizer's to everybody, and by `--study-only`,
+which serves only the page Take part."""
 MODELS, DATASETS = "EXEGESIS_MODELS", "EXEGESIS_DATASETS"
-"""Models and data sets that the operator offers to visitors from elsewhere, besides the embedded ones: names, folders,
-files and hub ids, separated by spaces, in quotation marks where they contain one."""
+"""Models and data sets that the operator offers to remote visitors in addition to the embedded ones: names, folders,
+files and hub ids, separated by spaces, and quoted if they contain one."""
 MONITORS = "EXEGESIS_MONITORS"
-"""Networks whose programs may read the metrics, separated by spaces, such as 10.0.0.0/8."""
+"""Networks from which the metrics may be read, separated by spaces, such as 10.0.0.0/8."""
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 MODEL_FIELDS, DATASET_FIELDS = ("model", "models", "teacher", "base"), ("dataset", "data")
 """The fields of a job's specification that name models and data sets."""
@@ -38,7 +39,7 @@ EXPLAINER_FIELDS = ("of", "explainer")
 
 
 def nobody() -> bool:
-    """The test of a process that serves no visitors: nobody is restricted."""
+    """Return False: the default test, for a process without visitors, in which nobody is restricted."""
     return False
 
 
@@ -46,17 +47,17 @@ _is_restricted: Callable[[], bool] = nobody
 
 
 def restrict(is_restricted: Callable[[], bool]) -> None:
-    """Set the test of whether the calling thread acts for a visitor who may name only what is offered.
+    """Set the test of whether the calling thread acts for a visitor who may only name offered models and data sets.
 
-    Threads that compute for a visitor are not restricted themselves: the thread that draws the page has to name the
-    model and the data set first, to know the cache key.
+    Threads that compute for a visitor are not restricted: the thread that draws the page has to name the model and the
+    data set first, to build the cache key.
     """
     global _is_restricted
     _is_restricted = is_restricted
 
 
 def offered(variable: str) -> tuple[str, ...]:
-    """The names in `EXEGESIS_MODELS` or `EXEGESIS_DATASETS`. Errors: an open quotation mark."""
+    """Return the names in `EXEGESIS_MODELS` or `EXEGESIS_DATASETS`. Errors: an unclosed quotation mark."""
     listed = os.environ.get(variable, "")
     try:
         return tuple(shlex.split(listed))
@@ -65,7 +66,7 @@ def offered(variable: str) -> tuple[str, ...]:
 
 
 def monitor_networks() -> list[Network]:
-    """The networks of `EXEGESIS_MONITORS`. Errors: one is no network."""
+    """Return the networks in `EXEGESIS_MONITORS`. Errors: one of them is not a network."""
     networks: list[Network] = []
     for text in os.environ.get(MONITORS, "").split():
         try:
@@ -76,20 +77,20 @@ def monitor_networks() -> list[Network]:
 
 
 def check_model(name: str) -> None:
-    """Refuse a model or a base that is neither embedded nor offered, before its folder is looked at."""
+    """Refuse a model or base that is neither embedded nor offered, before its folder is read."""
     name = label_prompts.base_name(name)
     if _is_restricted() and name != "minilm" and not catalog.is_embedded(name):
         _check("model", name, MODELS)
 
 
 def check_dataset(name: str) -> None:
-    """Refuse a data set that is neither registered nor offered, nor a slice of one, before its file is looked at."""
+    """Refuse a data set, or a slice of one, that is neither registered nor offered, before its file is read."""
     if _is_restricted() and not any(kind.is_registered(name) for kind in input_kinds.INPUT_KINDS.values()):
         _check("dataset", slices.whole_name(name), DATASETS)
 
 
 def check_explainer(argument: str, name: str) -> None:
-    """Refuse a trained explainer that a visitor names by its file, before the file is looked at."""
+    """Refuse a trained explainer that a visitor names by its file, before the file is read."""
     if _is_restricted() and any(part in name for part in ("/", "\\", ".json", ".safetensors")):
         raise UsageError(
             f"{argument}: only the organizer may name files, got {excerpt(name)}. Give the name of an explainer."
@@ -97,7 +98,7 @@ def check_explainer(argument: str, name: str) -> None:
 
 
 def check_spec(spec: Mapping[str, Any]) -> None:
-    """Refuse a job of a visitor that names what the visitor may not name."""
+    """Refuse a visitor's job that names a model, data set, explainer file or folder that is not allowed."""
     if not _is_restricted():
         return
     for name in _named(spec, MODEL_FIELDS):
@@ -132,7 +133,7 @@ def _named(spec: Mapping[str, Any], fields: Iterable[str]) -> list[str]:
 
 def _check(argument: str, name: str, variable: str) -> None:
     names = offered(variable)
-    if name not in {*names, *map(os.path.realpath, filter(os.path.exists, names))}:  # jobs name files by whole paths
+    if name not in {*names, *map(os.path.realpath, filter(os.path.exists, names))}:  # jobs name files by absolute paths
         raise UsageError(
             f"{argument}: {excerpt(name)} is not offered on this server. Pick one from the list, or ask whoever runs "
             f"the server to add it to {variable}."

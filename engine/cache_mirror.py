@@ -1,8 +1,8 @@
-"""A copy of the result cache on shared storage, which the workers of a cluster read and the owner alone writes.
+"""A copy of the result cache on shared storage, read by the workers of a cluster and written only by its owner.
 
 The owner is the home folder whose server sets `EXEGESIS_CACHE_MIRROR`. An entry is an object, named by its key and
-sealed as in the cache: what is damaged is a miss, and reading it never runs code. Whoever can write to the storage can
-forge numbers, and nothing else.
+sealed as in the cache: a damaged entry counts as a miss, and reading one never runs code. Whoever can write to the
+storage can forge results, but nothing else.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ fsspec: Any = LazyModule("fsspec")  # only a server with a mirror needs it
 MIRROR = "EXEGESIS_CACHE_MIRROR"
 """Address of the storage for fsspec, such as s3://bucket/folder or file:///shared/folder."""
 PROBE = "probe"
-"""The key of the object that is written at the start of a server."""
+"""The key of the object that is written when a server starts, to test the storage."""
 LOGIN = re.compile(r"//[^/\s]*@")
 PENDING = 256
-"""Entries that may wait to be written; then storing waits for the storage."""
+"""Maximum number of entries that wait to be written; beyond it, `write` blocks."""
 _log = logging.getLogger("exegesis.mirror")
 _reads: ContextVar[str] = ContextVar("exegesis_cache_mirror", default="")
 
 
 def configured_mirror() -> str:
-    """The address that the owner writes to; empty without a mirror."""
+    """Return the address that the owner writes to, or an empty string without a mirror."""
     return os.environ.get(MIRROR, "").strip()
 
 
 class CacheMirror:
-    """The storage at an address. Errors: `UsageError` where fsspec cannot open it."""
+    """A mirror at a storage address. Errors: `UsageError` if fsspec cannot open it."""
 
     def __init__(self, address: str) -> None:
         is_local = "://" not in address or address.startswith(("file://", "local://"))
@@ -60,26 +60,26 @@ class CacheMirror:
         self._room = threading.Semaphore(PENDING)
 
     def check(self) -> None:
-        """Write an object and remove it. Errors: `UsageError` where the storage does not take it."""
+        """Write an object and remove it. Errors: `UsageError` if the storage cannot be written."""
         probe = self._path(PROBE)
         try:
             self.filesystem.pipe_file(probe, b"")
             self.filesystem.rm_file(probe)
-        except Exception as error:  # each storage has errors of its own
+        except Exception as error:  # each storage raises its own errors
             raise UsageError(
                 f"{MIRROR}: cannot be written, got {excerpt(_without_login(self.address))} "
                 f"({_without_login(one_line(error))}). Check the address and the rights of this server there."
             ) from None
 
     def read(self, key: str) -> bytes | None:
-        """The sealed entry; None where it is missing or damaged, or the storage does not answer."""
+        """Return the sealed entry, or None if it is missing or damaged, or the storage does not answer."""
         try:
             return verify(self.filesystem.cat_file(self._path(key)), key)
         except FileNotFoundError:
             return None
         except CorruptEntry:
             _log.warning("an entry of the cache mirror is damaged")
-        except Exception as error:  # each storage has errors of its own
+        except Exception as error:  # each storage raises its own errors
             _log_failure("the cache mirror cannot be read", error)
         return None
 
@@ -91,7 +91,7 @@ class CacheMirror:
     def _write(self, key: str, body: bytes) -> None:
         try:
             self.filesystem.pipe_file(self._path(key), body)
-        except Exception as error:  # likewise; the cache itself has the entry
+        except Exception as error:  # likewise; the entry is still in the cache itself
             _log_failure("the cache mirror cannot be written", error)
         finally:
             self._room.release()
@@ -105,7 +105,7 @@ def _log_failure(event: str, error: Exception) -> None:
 
 
 def _without_login(text: str) -> str:
-    """The text with the user and password of each address in it left out."""
+    """Return the text without the user name and password of each address in it."""
     return LOGIN.sub("//", text)
 
 
@@ -115,13 +115,13 @@ def _mirror(address: str, pid: int) -> CacheMirror:
 
 
 def mirror_at(address: str) -> CacheMirror:
-    """The storage at an address, one per process."""
+    """Return the mirror at an address, one instance per process."""
     return _mirror(address, os.getpid())
 
 
 @contextlib.contextmanager
 def reading_mirror(address: str) -> Iterator[None]:
-    """Let results that the cache lacks come from the mirror in the block, on a worker. Empty: from nowhere."""
+    """Read results that the cache lacks from the mirror in the block, on a worker. An empty address disables this."""
     token = _reads.set(address)
     try:
         yield
@@ -130,6 +130,6 @@ def reading_mirror(address: str) -> Iterator[None]:
 
 
 def read_mirrored(key: str) -> bytes | None:
-    """The sealed entry of the mirror that this worker reads, if any."""
+    """Return the sealed entry from the mirror that this worker reads, or None."""
     address = _reads.get()
     return mirror_at(address).read(key) if address else None

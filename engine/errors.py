@@ -1,4 +1,4 @@
-"""Errors a person can act on: one sentence that says what, what is allowed, what was got, what next."""
+"""Errors that users can act on: each message names the argument, what is allowed, what was given and the next step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 
 class ExegesisError(Exception):
-    """A failure told in one line. The command line exits with `exit_code`."""
+    """A failure that is reported in one line. The command line exits with `exit_code`."""
 
     exit_code = 1
 
@@ -24,7 +24,7 @@ class Cancelled(ExegesisError):
 
 
 def unknown(argument: str, got: object, known: Iterable[str]) -> UsageError:
-    """The error for a name that is not known: lists the known names and the nearest one."""
+    """Return the error for an unknown name, with the known names and the closest one."""
     names = sorted(known)
     close = difflib.get_close_matches(str(got), names, n=1)
     hint = f" Did you mean '{close[0]}'?" if close else ""
@@ -33,14 +33,14 @@ def unknown(argument: str, got: object, known: Iterable[str]) -> UsageError:
 
 
 def not_allowed(argument: str, allowed: str, got: object, next_step: str = "") -> UsageError:
-    """The error for a value outside what is allowed."""
+    """Return the error for a value that is not allowed."""
     tail = f" {next_step}" if next_step else ""
     return UsageError(f"{argument}: must be {allowed}, got {excerpt(got)}.{tail}")
 
 
 @contextlib.contextmanager
 def panics_told(where: str) -> Iterator[None]:
-    """Raise `ExegesisError` for a panic in Rust, which is no `Exception` and would end a thread."""
+    """Turn a Rust panic in the block into an `ExegesisError`: it is not an `Exception` and would end the thread."""
     try:
         yield
     except BaseException as error:
@@ -50,12 +50,12 @@ def panics_told(where: str) -> Iterator[None]:
 
 
 def one_line(error: BaseException) -> str:
-    """An error as one line, with its type unless the message is ours."""
+    """Return an error as one line, with its type unless it is an `ExegesisError`."""
     text = " ".join(str(error).split())
     return text if isinstance(error, ExegesisError) else f"{type(error).__name__}: {text}".rstrip(": ")
 
 
 def excerpt(value: object, limit: int = 80) -> str:
-    """`repr(value)` without its middle, so that an error stays one line and names the file at the end of a path."""
+    """Return `repr(value)`, shortened in the middle: an error stays on one line and shows the end of a path."""
     text, end = repr(value).replace("\n", " "), limit // 2
     return text if len(text) <= limit else f"{text[: limit - end - 1]}…{text[-end:]}"

@@ -34,13 +34,13 @@ SCHEMA = 1
 EXAMPLES_AT_ONCE = 16
 PREDICTIONS_REMEMBERED = 4096
 HEADS_NAMED = 4
-"""In a note; the provenance names all that are scaled."""
+"""Maximum number of scaled heads that a note names; the provenance lists all of them."""
 
 
 def explain(request: Request) -> Explanation:
     """Explain one example. A cached explanation loads no model.
 
-    Errors: `UsageError` for an unknown model, method, parameter or target, `ExegesisError` for what fails.
+    Errors: `UsageError` for an unknown model, method, parameter or target, `ExegesisError` for other failures.
     """
     return explain_many([request])[0]
 
@@ -71,7 +71,7 @@ def cached_explanation(request: Request) -> Explanation | None:
 
 
 def shipped_explanation(request: Request) -> Explanation | None:
-    """Return the explanation that comes with the project, computed on a CPU; None where there is no current one."""
+    """Return the explanation shipped with the project, computed on a CPU, or None if there is no current one."""
     entry = shipped.find(_Query(request, "cpu").key)
     return None if entry is None else unpack(*entry)
 
@@ -118,7 +118,7 @@ class _Query:
 
 
 def versions_of(method: Explainer) -> list[int | str]:
-    """Return the method's version, and those of the methods that it calls; for an ensemble, of the seven."""
+    """Return the versions of the method and of the methods that it calls; for an ensemble, of all in `SEVEN`."""
     from engine.registry import SEVEN
 
     members = SEVEN if method.family == "ensemble" else method.members
@@ -126,9 +126,9 @@ def versions_of(method: Explainer) -> list[int | str]:
 
 
 def method_key(method: Explainer, given: Mapping[str, Plain], model: str) -> list[int | str]:
-    """Method versions and model-specific state for the cache key; the parameters themselves are not part of it.
+    """Return method versions and model-specific state for the cache key, without the parameters as given.
 
-    Where the method cannot be used on the model, the reason stands in: a key exists for every request.
+    If the method cannot be used on the model, the reason replaces the state, so that every request has a key.
     """
     if method.resolver is None:
         return [*versions_of(method)]
@@ -161,10 +161,10 @@ def _load_cached(queries: list[_Query]) -> dict[str, Explanation]:
 
 
 def _compute_once(query: _Query) -> dict[str, Explanation]:
-    """Compute one explanation once for all who request it now, in this process and in others.
+    """Compute one explanation once for all concurrent requests, in this process and in others.
 
-    The device is taken inside the flight: who waits for a flight does not hold the device, and who holds the device
-    (an ensemble that requests its members) waits for no flight.
+    The device is taken inside the flight, which avoids a deadlock: a thread that waits for a flight does not hold the
+    device, and one that holds the device (an ensemble that requests its members) does not wait for a flight.
     """
 
     def compute() -> tuple[Meta, Arrays]:
@@ -180,7 +180,7 @@ def _compute_on_device(queries: list[_Query]) -> dict[str, Explanation]:
 
 
 def _compute_missing(queries: list[_Query]) -> dict[str, Explanation]:
-    """Compute what others have not stored meanwhile. The caller must hold the device."""
+    """Load the explanations that are cached by now, and compute the others. The caller must hold the device."""
     explanations = _load_cached(queries)
     missing = [query for query in queries if query.key not in explanations]
     return explanations | (_compute_and_store(missing) if missing else {})
@@ -230,7 +230,7 @@ def _compute(queries: list[_Query]) -> list[Explanation]:
 class _Members:
     """Attributions of the same items by other methods, for ensembles.
 
-    `seconds`: what the members took for each item when they were computed. `waited`: what they took now.
+    `seconds`: time that the members took for each item when they were computed. `waited`: time that they took now.
     """
 
     def __init__(self, model: AnyClassifier, queries: list[_Query], items: list[TaskItem]) -> None:
@@ -238,7 +238,7 @@ class _Members:
         self.seconds, self.waited = [0.0] * len(queries), 0.0
 
     def attributions(self, method: str) -> list[Attribution]:
-        """Attributions by one method at its defaults, from the cache where they are."""
+        """Return the attributions by one method at its defaults, cached or computed."""
         started = runtime.clock()
         queries = [
             _Query(dataclasses.replace(q.request, method=method, params={}, target=item.target))
@@ -252,7 +252,7 @@ class _Members:
 
 
 def _member_attribution(model: AnyClassifier, explanation: Explanation, item: TaskItem) -> Attribution:
-    """A member's attribution with its own notes, without those that the ensemble gives anyway."""
+    """Return a member's attribution with its notes, except those that the ensemble repeats."""
     attribution = Attribution(explanation.scores, explanation.evaluations)
     repeated = {
         *model.notes_on(item.prediction), *_warnings(item, attribution), *_scaling_notes(explanation.provenance.heads)
@@ -275,7 +275,7 @@ def predict_encoded(model: AnyClassifier, encoded: Sequence[EncodedInput]) -> li
     if len(memo) > PREDICTIONS_REMEMBERED:
         memo.clear()
     keys = [e.key for e in encoded]
-    known = {key: memo[key] for key in keys if key in memo}  # who passes meanwhile may clear the memo
+    known = {key: memo[key] for key in keys if key in memo}  # a request that is let in meanwhile may clear the memo
     missing = [i for i, key in enumerate(keys) if key not in known]
     if missing:
         longest = max(len(encoded[i]) for i in missing)
@@ -293,7 +293,7 @@ def predict_encoded(model: AnyClassifier, encoded: Sequence[EncodedInput]) -> li
 
 
 def require_finite(model: AnyClassifier, what: str, numbers: object) -> None:
-    """Refuse NaN and infinity. `what`: the name of the numbers in the error."""
+    """Refuse NaN and infinity. `what`: the name of the values in the error."""
     if not np.isfinite(np.asarray(numbers, dtype=np.float64)).all():
         dtype = str(model.dtype).removeprefix("torch.")
         raise ExegesisError(
@@ -303,7 +303,7 @@ def require_finite(model: AnyClassifier, what: str, numbers: object) -> None:
 
 
 def require_finite_logits(model: AnyClassifier, predictions: Sequence[Prediction]) -> None:
-    """Refuse predictions with NaN or infinity, which may have different numbers of classes."""
+    """Refuse predictions with NaN or infinite logits. Their numbers of classes may differ."""
     require_finite(model, "logits", [logit for prediction in predictions for logit in prediction.logits])
 
 
@@ -353,7 +353,7 @@ def _explanation(
 
 
 def _scaling_notes(heads: Sequence[tuple[int, int, float]]) -> Iterator[str]:
-    """Say which heads are scaled: the explained model is then not the model as it is."""
+    """Yield a note that names the scaled heads, since the explained model then differs from the original."""
     named = [f"layer {layer} head {head} x {scale:g}" for layer, head, scale in heads]
     if named:
         more = f" and {len(named) - HEADS_NAMED} more" if len(named) > HEADS_NAMED else ""

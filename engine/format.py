@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 
 def count_text(number: int, noun: str) -> str:
-    """Return a number with its noun, in the plural where there is not one."""
+    """Return a number with its noun, in the plural unless the number is one."""
     return f"{number:,} {noun if number == 1 else plural(noun)}"
 
 
@@ -17,7 +17,7 @@ def plural(noun: str) -> str:
 
 
 def size_text(count: int | None) -> str:
-    """Return a size in powers of 1,000; empty where it is not known."""
+    """Return a size in bytes as text, in units of powers of 1,000; empty if it is unknown."""
     if count is None:
         return ""
     for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
@@ -33,7 +33,7 @@ def join_names(names: Sequence[str]) -> str:
 
 
 def shorten(text: str, most: int) -> str:
-    """One line of at most `most` characters. “…” stands for the end of a longer text."""
+    """Return the text on one line of at most `most` characters; a longer text ends with “…”."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
@@ -44,13 +44,13 @@ def time_text(seconds: float) -> str:
 
 
 def visible_token(text: str) -> str:
-    """Return a token with its leading spaces as dots and its line ends and tabs as signs: "·are"."""
+    """Return a token with visible white space: leading spaces as dots, line ends and tabs as signs, as in "·are"."""
     rest = text.lstrip(" ")
     shown = "·" * (len(text) - len(rest)) + rest
     return shown.replace("\r", "␍").replace("\n", "⏎").replace("\t", "⇥")
 
 
 def hidden_token(shown: str) -> str:
-    """Return the token that `visible_token` shows."""
+    """Return the original token: the inverse of `visible_token`."""
     rest = shown.lstrip("·")
     return (" " * (len(shown) - len(rest)) + rest).replace("␍", "\r").replace("⏎", "\n").replace("⇥", "\t")

@@ -43,17 +43,17 @@ if TYPE_CHECKING:
     from engine import runtime
     from engine.models import inspection
     from engine.study import database
-else:  # a library that is missing is one of the findings, and must not stop the others
+else:  # a missing library is a finding, and must not stop the other checks
     psutil, runtime = LazyModule("psutil"), LazyModule("engine.runtime")
     inspection, database = LazyModule("engine.models.inspection"), LazyModule("engine.study.database")
 
 CONSTRAINTS = Path(__file__).with_name("constraints.txt")
-"""The tested versions: in a checkout a link to the file at the top, in a wheel a copy of it."""
+"""The tested versions: in a checkout a link to the file in the root folder, in a wheel a copy of it."""
 ANEW = "Check the project out, or install it, again."
 HUB_SECONDS = 3.0
 LITTLE_ROOM = 10**9
 WRITTEN = 4096
-"""Bytes that are written to find a full disk."""
+"""Bytes that are written to detect a full disk."""
 OLDEST_PYTHON = (3, 11)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
@@ -62,7 +62,7 @@ Status = Literal["ok", "note", "broken"]
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check: `note` is information, `broken` needs what `advice` says."""
+    """The result of one check. `status`: `note` is information, `broken` requires the action in `advice`."""
 
     name: str
     status: Status
@@ -74,7 +74,7 @@ class Finding:
 
 
 def examine() -> Iterator[Finding]:
-    """All findings, one after the other; none of the checks can stop the next."""
+    """Run all checks and yield their findings. A check that fails does not stop the others."""
     looks = (
         _python,
         _packages,
@@ -95,13 +95,13 @@ def examine() -> Iterator[Finding]:
 
 
 def examine_readiness() -> Iterator[Finding]:
-    """The findings without which a server cannot do its work; quick, and without a model."""
+    """Run the checks that a server must pass to do its work; quick, and without a model."""
     for look in (_cache, _home, _database):
         yield _safely(look)
 
 
 def plugin_findings() -> list[Finding]:
-    """One finding for each package with plugins: what it added, and why an entry point of it could not be loaded."""
+    """Return a finding for each package with plugins: what it added, and why any of its entry points failed to load."""
     load_plugins()
     by_package: dict[str, list[plugins.Plugin]] = {}
     for plugin in plugins.plugins():
@@ -128,7 +128,7 @@ def _safely(look: Callable[[], Finding]) -> Finding:
     except ExegesisError as error:
         return Finding(name, "broken", str(error))
     except Exception as error:
-        # One check that fails in a way nobody foresaw must not hide the others.
+        # A check that fails unexpectedly must not hide the others.
         return Finding(name, "broken", f"{type(error).__name__}: {error}", "Report this with your Python version.")
 
 
@@ -140,7 +140,7 @@ def _python() -> Finding:
 
 
 def _packages() -> Finding:
-    """Exegesis's packages have general names, which another distribution may overwrite."""
+    """Check that no other distribution installs packages of the same names, which are general ones."""
     if shared := shared_packages():
         listed = "; ".join(f"{name} ({', '.join(owners)})" for name, owners in shared.items())
         return Finding("packages", "broken", f"installed by several distributions: {listed}", CLASH_ADVICE)
@@ -148,7 +148,7 @@ def _packages() -> Finding:
 
 
 def _libraries() -> Finding:
-    """Installed versions against the tested ones; a direct dependency must be there."""
+    """Compare the installed versions with the tested ones; a missing direct dependency is an error."""
     tested, missing, differing = _tested(), [], []
     for name in _direct():
         got = _installed(name)
@@ -252,7 +252,7 @@ def _home() -> Finding:
 
 
 def _database() -> Finding:
-    """The database of studies. A SQLite file that is not there yet is not created for it."""
+    """Check the database of studies. A SQLite file that does not exist yet is not created."""
     address = database.database_address()
     if address.drivername == "sqlite" and not Path(str(address.database)).exists():
         return Finding("database", "ok", "SQLite, no study yet")

@@ -1,7 +1,7 @@
-"""The kinds of input that models read: an adapter each, through which all else works with an input whatever it is.
+"""The kinds of input that models read. Each has an adapter, so that all other code works with any kind of input.
 
-A new kind is an `Input`, an `EncodedInput`, a `Classifier` and an `InputKind`, each of its own; methods that suit it as
-they are come by `engine.registry.serve`.
+A new kind needs its own `Input`, `EncodedInput`, `Classifier` and `InputKind`. Existing methods that support it without
+changes are added by `engine.registry.serve`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from engine.data import datasets, image_datasets, sources
     from engine.data.sources import ExampleSource
     from engine.models import inspection, loading
-else:  # these import pandas, transformers and torch: a kind is named long before it is loaded
+else:  # these import pandas, transformers and torch, which are not needed to name a kind
     datasets = LazyModule("engine.data.datasets")
     image_datasets = LazyModule("engine.data.image_datasets")
     sources = LazyModule("engine.data.sources")
@@ -32,15 +32,15 @@ else:  # these import pandas, transformers and torch: a kind is named long befor
 
 
 class InputKind(ABC):
-    """One kind of input. `id`: in links, cache keys and files. `plural`: what its inputs are called on pages.
+    """One kind of input. `id`: its name in links, cache keys and files. `plural`: the name of its inputs on pages.
 
-    `feature`: what is removed and ranked. `units`: what scores may be summed into, the features themselves first.
-    `removals`: how features are removed, the default first (see `engine.removal`); `second_removal`: the one by which
-    evaluations judge a second time. The default puts something in the place of a feature, the second leaves the place
-    out, so that what is put there cannot be what decides (Jain et al., 2022, Missingness bias in model debugging).
-    `baselines`: those of them that put an embedding in place, so that a path can lead there. `incomplete`: what its
-    inputs are called once features are removed. `varies_in_length`: whether passes are shorter when inputs of about the
-    same length share them.
+    `feature`: the name of the parts that are removed and ranked. `units`: the units that scores can be summed into, the
+    features themselves first. `removals`: the removal operators, the default first (see `engine.removal`).
+    `second_removal`: the operator of a second evaluation. The default replaces a feature, while the second operator
+    takes it out, so that the replacement cannot determine the result (Jain et al., 2022, Missingness bias in model
+    debugging). `baselines`: the operators that insert an embedding, so that a path can end there. `incomplete`: the
+    name of inputs with removed features. `varies_in_length`: whether passes are shorter if inputs of similar length
+    share them.
     """
 
     id: ClassVar[str]
@@ -55,7 +55,7 @@ class InputKind(ABC):
 
     @abstractmethod
     def reads(self, config: Mapping[str, Any]) -> bool:
-        """Whether a model with this config.json reads such inputs."""
+        """Whether a model with this config.json reads inputs of this kind."""
 
     @abstractmethod
     def embedded_models(self) -> list[str]:
@@ -63,7 +63,7 @@ class InputKind(ABC):
 
     @abstractmethod
     def load_model(self, model: str, dtype: str, device: torch.device | None) -> AnyClassifier:
-        """The shared, read-only model. Errors: it cannot be loaded, or reads another kind."""
+        """Return the shared, read-only model. Errors: it cannot be loaded, or reads another kind of input."""
 
     @abstractmethod
     def open_checkpoint(self, source: catalog.ModelSource) -> None:
@@ -71,7 +71,7 @@ class InputKind(ABC):
 
     @abstractmethod
     def inspect_model(self, model: str) -> dict[str, Any]:
-        """Facts and checks of a model as plain values, after a trial. Errors: it cannot be used."""
+        """Return facts and checks of a model as plain values, after a trial run. Errors: it cannot be used."""
 
     @abstractmethod
     def registered_datasets(self) -> list[str]:
@@ -79,15 +79,15 @@ class InputKind(ABC):
 
     @abstractmethod
     def holds(self, dataset: str) -> bool:
-        """Whether a file, folder or hub id holds such inputs. Errors: it cannot be read."""
+        """Whether a file, folder or hub id holds inputs of this kind. Errors: it cannot be read."""
 
     @abstractmethod
     def is_registered(self, dataset: str) -> bool:
-        """Whether a data set of that name, perhaps with options, is registered."""
+        """Whether a data set of that name, with or without options, is registered."""
 
     @abstractmethod
     def load_source(self, dataset: str, split: str | None, tolerant: bool) -> ExampleSource:
-        """The data set. `tolerant`: see `engine.data.sources.load_source`."""
+        """Load the data set. `tolerant`: see `engine.data.sources.load_source`."""
 
 
 class TextKind(InputKind):
@@ -172,11 +172,11 @@ class ImageKind(InputKind):
 
 
 INPUT_KINDS: dict[str, InputKind] = {kind.id: kind for kind in (TextKind(), ImageKind())}
-"""By their ids, the first the default."""
+"""All kinds of input by id; the first one is the default."""
 
 
 def input_kind(id: str) -> InputKind:
-    """The adapter of that id. Errors list the known ones."""
+    """Return the kind of input with that id. Errors: an unknown id, with the known ones."""
     if id not in INPUT_KINDS:
         raise unknown("kind", id, INPUT_KINDS)
     return INPUT_KINDS[id]
@@ -195,26 +195,26 @@ def check_unit(unit: str, kind: str) -> None:
 
 
 def kind_of_model(model: str) -> str:
-    """The id of the kind that a model reads, by its config.json. Loads no model."""
+    """Return the id of the kind of input that a model reads, from its config.json. Loads no model."""
     config = catalog.config(catalog.locate(model))
     others = list(INPUT_KINDS.values())[1:]
     return next((kind.id for kind in others if kind.reads(config)), next(iter(INPUT_KINDS)))
 
 
 def kind_of_dataset(dataset: str) -> str:
-    """The id of the kind of a data set's inputs. Errors: it cannot be read."""
+    """Return the id of the kind of a data set's inputs. Errors: it cannot be read."""
     others = list(INPUT_KINDS.values())[1:]
     return next((kind.id for kind in others if kind.holds(dataset)), next(iter(INPUT_KINDS)))
 
 
 def list_models(kind: str) -> list[str]:
-    """The models of a kind to choose from: the embedded ones, then those that the operator offers."""
+    """Return the models for a kind of input: the embedded ones, then those that the operator offers."""
     offered = [model for model in access.offered(access.MODELS) if kind_or_default(kind_of_model, model) == kind]
     return list(dict.fromkeys([*input_kind(kind).embedded_models(), *offered]))
 
 
 def kind_or_default(kind_of: Callable[[str], str], name: str) -> str:
-    """The kind of a model or data set; the default one where it cannot be read, which is reported once it is chosen."""
+    """Return the kind of a model or data set; the default if it cannot be read, which is reported once it is chosen."""
     try:
         return kind_of(name)
     except ExegesisError:
@@ -222,7 +222,7 @@ def kind_or_default(kind_of: Callable[[str], str], name: str) -> str:
 
 
 def load_classifier(kind: str, model: str, dtype: str = DTYPES[0], device: torch.device | None = None) -> AnyClassifier:
-    """The shared, read-only model for inputs of a kind.
+    """Return the shared, read-only model for inputs of a kind.
 
     Errors: those of the kind's `load_model`; a model that reads another kind is refused.
     """

@@ -1,4 +1,4 @@
-"""Heavy libraries, each imported when it is first used: pages with cached results and `exegesis --help` need none.
+"""Heavy libraries that are imported on first use: pages with cached results and `exegesis --help` need none of them.
 
 Write `from engine.lazy import torch` in place of `import torch`; types are written `torch.Tensor`.
 """
@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 @contextlib.contextmanager
 def paused_collection() -> Iterator[None]:
-    """Pause garbage collection in the block, and afterwards exclude everything alive from it; for imports.
+    """Pause garbage collection in the block, and then exclude all live objects from it; for imports.
 
-    Nearly all that an import creates stays. To look for garbage meanwhile takes a fifth of its time, and to look
-    through all of torch and transformers once takes 0.4 s, which Streamlit does after each run of a page.
+    Nearly everything that an import creates stays alive. Garbage collection takes a fifth of the time of an import, and
+    one collection over all objects of torch and transformers takes 0.4 s; Streamlit runs one after each run of a page.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -32,9 +32,9 @@ def paused_collection() -> Iterator[None]:
 
 
 class LazyModule(ModuleType):
-    """A stand-in for the module of that name, which imports it at the first attribute access.
+    """A proxy for the module of that name, which imports it at the first attribute access.
 
-    `submodules`: those that the module does not import by itself.
+    `submodules`: submodules that the module does not import by itself.
     """
 
     def __init__(self, name: str, *submodules: str) -> None:
@@ -85,7 +85,7 @@ else:
     transformers = LazyModule("transformers", "masking_utils")
 gguf: Any = LazyModule("gguf")
 umap: Any = LazyModule("umap")
-"""They state no types."""
+"""These libraries have no type annotations."""
 
 __all__ = [
     "LazyModule",

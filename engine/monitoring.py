@@ -25,14 +25,14 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def readiness() -> tuple[bool, list[Finding]]:
-    """Whether the server can do its work: the database answers, and cache and home folder can be written."""
+    """Return whether the server is ready (database, cache and home folder can be used), and the findings."""
     findings = list(examine_readiness())
     return all(one.status != "broken" for one in findings), findings
 
 
 @dataclass(frozen=True)
 class MetricFamily:
-    """Samples of one metric. `kind`: counter, gauge or summary. A sample: suffix of the name, labels, value."""
+    """The samples of one metric. `kind`: counter, gauge or summary. `samples`: suffix of the name, labels, value."""
 
     name: str
     kind: str
@@ -40,7 +40,7 @@ class MetricFamily:
     samples: Sequence[tuple[str, Labels, float]]
 
     def lines(self) -> Iterator[str]:
-        """The family in the text format."""
+        """Yield the lines of the family in the text format."""
         yield f"# HELP {self.name} {self.help}"
         yield f"# TYPE {self.name} {self.kind}"
         for suffix, labels, value in self.samples:
@@ -53,12 +53,12 @@ def _escape(text: str) -> str:
 
 
 def metrics_text() -> str:
-    """All metrics of this process and of the shared list of jobs."""
+    """Return all metrics of this process and of the shared job table, in the text format."""
     return "\n".join(line for family in families() for line in family.lines()) + "\n"
 
 
 def families() -> Iterator[MetricFamily]:
-    """All families. One whose numbers cannot be read is left out."""
+    """Yield all metric families. A family whose values cannot be read is left out."""
     yield _single("exegesis_info", "gauge", "Version of the program.", 1, (("version", product_version()),))
     yield _counted(HTTP_REQUESTS, "counter", "HTTP requests by class of status.")
     yield _single(OPEN_PAGES, "gauge", "Pages that browsers have open.", sum(counts.sums(OPEN_PAGES).values()))
@@ -103,7 +103,7 @@ def _explanations() -> MetricFamily:
 def _job_families() -> Iterator[MetricFamily]:
     try:
         by_state: Mapping[str, int] = jobs.job_table().count_by_state()
-    except ExegesisError:  # the health check says so
+    except ExegesisError:  # reported by the health check
         return
     samples = [("", (("state", state),), float(by_state.get(state, 0))) for state in STATES]
     yield MetricFamily("exegesis_jobs", "gauge", "Jobs in the list, of all processes, by state.", samples)
@@ -116,7 +116,7 @@ def _memory_families() -> Iterator[MetricFamily]:
     if folder is not None:
         free = shutil.disk_usage(folder).free
         yield _single("exegesis_home_free_bytes", "gauge", "Free space on the disk of the home folder.", free)
-    # A server that has not run a model yet has not imported torch: it holds no memory of the device.
+    # A server that has not run a model yet has not imported torch, and holds no memory of the device.
     if "torch" in sys.modules and runtime.device().type == "cuda":
         free, total = torch.cuda.mem_get_info(runtime.device())
         yield _single("exegesis_device_memory_used_bytes", "gauge", "Used memory of the GPU.", total - free)

@@ -25,15 +25,15 @@ from engine.store import result_store
 
 if TYPE_CHECKING:
     from engine.models import causal, loading
-else:  # they load transformers, which lists and links do without
+else:  # they load transformers, which lists and links do not need
     causal, loading = LazyModule("engine.models.causal"), LazyModule("engine.models.loading")
 
 VERSION = 1
 """Raised whenever the numbers change."""
 MOST_TIMES = 100_000
-"""Of a ratio of probabilities that is written out."""
+"""The largest ratio of probabilities that is written as a number."""
 MOST_GENERATED = 64
-"""Tokens of a generated text."""
+"""Maximum number of tokens of a generated text."""
 TEMPLATE_FILE = "chat_template.jinja"
 
 
@@ -41,7 +41,7 @@ TEMPLATE_FILE = "chat_template.jinja"
 class NamedToken:
     """A token that the prompt names. log_probability: in nats. rank: 1 for the most probable token.
 
-    Two log-probabilities of one prompt differ as the logits do.
+    The difference of two log-probabilities of one prompt is that of the logits.
     """
 
     label: str
@@ -50,7 +50,7 @@ class NamedToken:
 
     @property
     def probability(self) -> float:
-        """From 0 to 1."""
+        """Probability of the token, from 0 to 1."""
         return math.exp(self.log_probability)
 
 
@@ -58,9 +58,9 @@ class NamedToken:
 class NextTokens:
     """The distribution of the token that follows a prompt.
 
-    labels, probabilities: of the most probable tokens in falling order, then of all others together; they add up to 1.
-    entropy: of the whole distribution in bits, from 0 to log2 of the vocabulary. vocabulary: the number of tokens.
-    target, contrast: the tokens that the prompt names; without a target the most probable one.
+    labels, probabilities: those of the most probable tokens in descending order, then one for all other tokens;
+    probabilities sum to 1. entropy: that of the whole distribution in bits, from 0 to log2 of the vocabulary.
+    vocabulary: number of tokens. target, contrast: tokens that the prompt names; target defaults to the most probable.
     """
 
     labels: tuple[str, ...]
@@ -72,7 +72,7 @@ class NextTokens:
 
 
 def is_causal(model: str) -> bool:
-    """Whether a model is a causal language model, by its config.json; False where that is not on this machine."""
+    """Whether a model is a causal language model, by its config.json; False if that file is not on this machine."""
     try:
         return not catalog.queries_hub(model) and catalog.is_causal(model)
     except (ExegesisError, OSError, RuntimeError, TypeError, ValueError):
@@ -101,7 +101,7 @@ def _read_has_template(file: Path, changed: int) -> bool:
 
 
 def token_count(model: str, text: str) -> int:
-    """The number of tokens of a causal language model that a text has by itself. Loads the model."""
+    """Return the number of tokens of a text on its own, for a causal language model. Loads the model."""
     with runtime.turn(lends=True):
         loaded = loading.load_model(model, DTYPES[0], runtime.device())
     assert isinstance(loaded, causal.CausalModel)
@@ -109,7 +109,7 @@ def token_count(model: str, text: str) -> int:
 
 
 def next_tokens_key(model: str, prompt: Prompt, heads: HeadScales = PLAIN) -> str:
-    """The cache key of a distribution. Reads the model's files, never loads it."""
+    """Return the cache key of a distribution. Reads the model's files, never loads it."""
     prompt.check_length()
     return key_for(
         {
@@ -125,9 +125,9 @@ def next_tokens_key(model: str, prompt: Prompt, heads: HeadScales = PLAIN) -> st
 
 
 def next_tokens(model: str, prompt: Prompt, heads: HeadScales = PLAIN) -> NextTokens:
-    """The distribution of the token that follows a prompt, from the cache or computed. `heads`: scaled heads.
+    """Return the distribution of the token that follows a prompt, cached or computed. `heads`: scaled heads.
 
-    Errors: those of the model and of `CausalModel.encode`; a target or contrast that is not one token.
+    Errors: those of the model and of `CausalModel.encode`; a target or contrast that is not a single token.
     """
 
     def compute() -> tuple[Meta, Arrays]:
@@ -144,9 +144,9 @@ def next_tokens(model: str, prompt: Prompt, heads: HeadScales = PLAIN) -> NextTo
 
 
 def spacing_notes(model: str, prompt: Prompt, prediction: Prediction, heads: HeadScales = PLAIN) -> tuple[str, ...]:
-    """A note for each token named without the space before it, where the token with it is the likelier next one.
+    """Return a note for each token named without its leading space, if the token with the space is more probable.
 
-    From the probabilities of the prediction. Those of a contrast are of two tokens alone: then from `next_tokens`.
+    The probabilities are those of the prediction. With a contrast it has only two tokens; `next_tokens` is used then.
     """
     if not any(name and name[0].isalnum() for name in (prompt.target, prompt.contrast)):
         return ()
@@ -154,17 +154,17 @@ def spacing_notes(model: str, prompt: Prompt, prediction: Prediction, heads: Hea
         return spacing_notes_of(next_tokens(model, prompt, heads))
     assert prompt.target is not None
     shares = dict(zip(prediction.labels, prediction.probabilities, strict=True))
-    if prompt.target not in shares:  # no token is that alone, so it was read with the space
+    if prompt.target not in shares:  # no token is the name alone, so it was read with the space
         return ()
     return tuple(_spacing_note("target", prompt.target, shares[prompt.target], shares))
 
 
 def spacing_notes_of(tokens: NextTokens) -> tuple[str, ...]:
-    """The notes of `spacing_notes` on a distribution."""
+    """Return the notes of `spacing_notes` for a distribution."""
     named = {"target": tokens.target} | ({} if tokens.contrast is None else {"contrast": tokens.contrast})
     shares = dict(zip(tokens.labels, tokens.probabilities, strict=True))
     for other in (one.label for one in named.values()):
-        shares.pop(other, None)  # " are" rather than "are" means both
+        shares.pop(other, None)  # a prompt that contrasts " are" with "are" means both
     return tuple(
         note
         for argument, one in named.items()
@@ -184,7 +184,7 @@ def _spacing_note(argument: str, name: str, share: float, shares: Mapping[str, f
 
 
 def _compute(model: str, prompt: Prompt, heads: HeadScales) -> NextTokens:
-    """Compute a distribution. The caller holds the device."""
+    """Compute a distribution. The caller must hold the device."""
     loaded = loading.load_model(model, DTYPES[0], runtime.device())
     assert isinstance(loaded, causal.CausalModel)
     encoded = loaded.encode(dataclasses.replace(prompt, target=None, contrast=None))
@@ -193,7 +193,7 @@ def _compute(model: str, prompt: Prompt, heads: HeadScales) -> NextTokens:
         logits = loaded.next_logits(batch)[0].double().cpu()
     log_shares = torch.log_softmax(logits, dim=-1)
     shares = log_shares.exp()
-    # The classes of the prompt are those of the model as it is, whose order scaled heads may change.
+    # The classes of the prompt are those of the unscaled model; scaled heads may change their order.
     likely = sorted(encoded.candidates.tolist(), key=lambda token: -float(shares[token]))
     others = torch.ones_like(shares, dtype=torch.bool)
     others[likely] = False

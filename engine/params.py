@@ -1,6 +1,6 @@
 """Options: fields of frozen dataclasses that validate input, draw widgets and enter the cache key.
 
-The parameters of explainers and the plans of experiments (`engine.experiments.base`) are made of them.
+The parameters of explainers and the plans of experiments (`engine.experiments.base`) consist of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Plain = bool | int | float | str | None
 
 @dataclasses.dataclass(frozen=True)
 class NoParams:
-    """For explainers that have nothing to choose."""
+    """Parameters of explainers without options."""
 
 
 def option(
@@ -32,9 +32,9 @@ def option(
     choices: tuple[Any, ...] = (),
     **more: Any,
 ) -> Any:
-    """A dataclass field that also knows its help text, its bounds and its choices.
+    """Return a dataclass field with its help text, bounds and choices as metadata.
 
-    `default`: `dataclasses.MISSING` where the field has to be given. `more`: what only plans of experiments need, see
+    `default`: `dataclasses.MISSING` for a required field. `more`: metadata that only plans of experiments use, see
     `engine.experiments.options`.
     """
     return dataclasses.field(
@@ -55,10 +55,10 @@ class QuantityParams:
 
 
 def from_mapping(kind: type, values: Mapping[str, object], owner: str, *, flags: bool = False) -> Any:
-    """An instance of the params dataclass `kind` from plain values (strings are converted).
+    """Create an instance of the dataclass `kind` from plain values. Strings are converted.
 
-    `flags`: errors name a field as the option of the command line, `--n-steps` and not `owner.n_steps`.
-    Errors: an unknown name lists the known ones; a value out of bounds names them.
+    `flags`: whether errors name a field by its command-line option, `--n-steps` instead of `owner.n_steps`.
+    Errors: an unknown name, with the known ones; a value out of bounds, with the bounds.
     """
     fields = {f.name: f for f in dataclasses.fields(kind)}
     for name in values:
@@ -76,7 +76,7 @@ def _hints(kind: type) -> Mapping[str, Any]:
 
 
 def as_plain(params: Any) -> dict[str, Plain]:
-    """All parameters, defaults filled in, as plain values: what the cache key and the page show."""
+    """Return all parameters, including defaults, as plain values, as used in cache keys and on pages."""
     return dataclasses.asdict(params)
 
 
@@ -134,7 +134,7 @@ def _check_bounds(field: dataclasses.Field[Any], hint: Any, value: Plain, argume
 
 
 def allowed(field: dataclasses.Field[Any], hint: Any) -> str:
-    """The values of a field in words."""
+    """Describe the allowed values of a field."""
     meta = field.metadata
     if meta.get("choices"):
         return "one of " + ", ".join(meta["choices"])
@@ -152,7 +152,7 @@ def _bound(number: int | float) -> str:
 
 
 def parse_fraction(argument: str, text: str) -> float:
-    """A number, or a fraction such as 8/255."""
+    """Parse a number, or a fraction such as 8/255."""
     over, _, under = text.partition("/")
     try:
         return float(over) / float(under or 1)
@@ -161,7 +161,7 @@ def parse_fraction(argument: str, text: str) -> float:
 
 
 def parse_assignments(pairs: list[str], argument: str = "dataset", example: str = "scenes:seed=7") -> dict[str, str]:
-    """`["seed=7"]` to `{"seed": "7"}`. `argument`, `example`: what an error names."""
+    """Parse assignments: `["seed=7"]` gives `{"seed": "7"}`. `argument`, `example`: used in error messages."""
     parsed = {}
     for pair in pairs:
         name, sign, value = pair.partition("=")

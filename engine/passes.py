@@ -1,8 +1,9 @@
-"""Passes over many rows of a few texts: rows of like length together, and what rows begin with in common read once.
+"""Passes over many changed versions (rows) of a few texts: similar lengths share a pass, common prefixes are read once.
 
-A causal model reads the tokens before the first change of a row as it reads them in the text itself, and two rows that
-begin with the same changes alike up to where they part. Where that saves work, the text or each of these beginnings is
-read once, its keys and values are held while the passes run, and only what follows is computed.
+In a causal model, the tokens before the first change of a row have the same states as in the text itself, and two rows
+that begin with the same changes have the same states up to the position at which they differ. If that saves work, the
+text or each such prefix is read once, its keys and values are held while the passes run, and only the positions after
+it are computed.
 """
 
 from __future__ import annotations
@@ -22,26 +23,27 @@ from engine.models.past import GrowingPast, KeysValues, SharedPrefix
 from engine.runtime import in_chunks
 
 CPU_PASS_TOKENS = 128
-"""The cost of a pass besides its tokens, in tokens: weights are read, kernels are started."""
+"""The fixed cost of a pass in tokens, for reading weights and starting kernels."""
 GPU_PASS_TOKENS = 2_048
 PREFIX_SHARE = 0.5
-"""Of the memory budget: the most that the keys and values of texts may take."""
+"""The largest share of the memory budget that the keys and values of prefixes may take."""
 VARYING_POSITIONS = ("dynamic", "longrope")
 """Kinds of rotary positions that depend on the length of the whole input."""
 
 Rows = Int[np.ndarray, "row"]
 Compute = Callable[[Rows, SharedPrefix | None], np.ndarray]
-"""Takes the rows of a pass, and the positions that were read before, None where the rows are read whole."""
+"""Takes the rows of a pass and the prefixes read before (None if rows are read whole); returns the rows' values."""
 Begin = Callable[[Rows, int], tuple[Any, "torch.Tensor"]]
-"""Takes rows and a number of positions: the batch of so many first positions of each row, and their embeddings."""
+"""Takes rows and a number of positions; returns a batch of each row's first positions, and their embeddings."""
 
 
 @dataclass(frozen=True, eq=False)
 class ChangedRows:
-    """Rows that each change one of some texts. `starts`: how many first positions are as in the text, so that at least
-    one follows. `lengths`: the positions of the row; a row may be shorter than its text.
+    """Rows, each a changed version of a text. `texts`: index of the text of each row.
 
-    `kept`: the positions that are as in the text, where rows of a text that keep the same first positions begin alike.
+    `starts`: number of first positions that are unchanged, so that at least one position follows. `lengths`: number of
+    positions of each row, which may be shorter than its text. `kept`: mask of unchanged positions; only given if rows
+    of a text with the same mask up to a position have the same prefix.
     """
 
     texts: Int[np.ndarray, "row"]
@@ -54,15 +56,17 @@ class ChangedRows:
 
     @property
     def rest(self) -> Int[np.ndarray, "row"]:
-        """Positions that are computed where those before are held."""
+        """Number of positions that remain to be computed if those before are held."""
         return self.lengths - self.starts
 
 
 @dataclass(frozen=True, eq=False)
 class Sharing:
-    """How the rows of a block share passes. `prefixes`: number of beginnings that are read once, `of_row` which one a
-    row has, and `starts` how much of it. `ends`: where groups of rows end, in rising order of what is left of them.
-    `tokens`: what all passes cost.
+    """How the rows of a block share prefixes. `read`: returns the keys and values of all prefixes, by layer.
+
+    `prefixes`: number of prefixes, each of which is read once. `longest`: length of the longest one. `of_row`: index of
+    each row's prefix. `starts`: number of positions of it that the row uses. `ends`: ends of the groups of rows that
+    share passes, with rows in ascending order of their remaining positions. `tokens`: cost of all passes, in tokens.
     """
 
     read: Callable[[], list[KeysValues]]
@@ -81,9 +85,9 @@ def in_passes(
     compute: Compute,
     begin: Begin | None = None,
 ) -> np.ndarray:
-    """Run `compute` on all rows, a pass at a time; its values in the order of the rows.
+    """Run `compute` on all rows, one pass at a time, and return the values in the order of the rows.
 
-    `begin` is needed where the rows say what they keep. The caller must hold the device.
+    `begin`: needed to share prefixes of rows with `kept`. The caller must hold the device.
     """
     size = _texts_held(model, max(map(len, texts))) if shares_prefixes(model) else 0
     if 0 < size < len(texts):
@@ -102,16 +106,16 @@ def in_passes(
 
 
 def shares_prefixes(model: AnyClassifier) -> bool:
-    """Whether a position's keys and values are the same whatever follows."""
+    """Whether the keys and values of a position are independent of what follows it."""
     if model.adapter is None or not model.adapter.causal or not model.reads_parts:
         return False
     rotary = getattr(model.module.config, "rope_parameters", None) or {}
-    kinds = [rotary, *(part for part in rotary.values() if isinstance(part, dict))]  # Gemma 3 has one by type of layer
+    kinds = [rotary, *(part for part in rotary.values() if isinstance(part, dict))]  # Gemma 3 has one per type of layer
     return not any(kind.get("rope_type") in VARYING_POSITIONS for kind in kinds)
 
 
 def _texts_held(model: AnyClassifier, longest: int) -> int:
-    """How many texts of that length can be read in a pass, and their keys and values held."""
+    """Return the number of texts of that length that fit in one pass, and whose keys and values can be held."""
     held = int(runtime.memory_budget() * PREFIX_SHARE)
     return min(held // runtime.past_bytes(model, longest), runtime.rows_at_once(model, longest))
 
@@ -119,7 +123,7 @@ def _texts_held(model: AnyClassifier, longest: int) -> int:
 def _run_block(
     model: AnyClassifier, rows: ChangedRows, block: Rows, compute: Compute, sharing: Sharing | None
 ) -> tuple[Rows, np.ndarray]:
-    """The rows of a block in the order of the passes, and their values."""
+    """Return the rows of a block in the order of the passes, and their values."""
     held_layers = None if sharing is None else runtime.attempt(sharing.read)
     if sharing is None or held_layers is None:
         order = block[np.argsort(rows.lengths[block], kind="stable")]
@@ -146,7 +150,7 @@ def _run_block(
 def _read(
     model: AnyClassifier, batch: Any, embeds: Float[torch.Tensor, "batch seq d_model"] | None
 ) -> list[KeysValues]:
-    """Keys and values of each layer, of all rows of a batch. `embeds`: in place of the word embeddings."""
+    """Return the keys and values of each layer for all rows of a batch. `embeds`: replaces the word embeddings."""
     past = GrowingPast(len(batch.lengths), model.device)
     with torch.inference_mode():
         model.hidden(dataclasses.replace(batch, past=past), embeds)
@@ -156,7 +160,7 @@ def _read(
 def _cheapest(
     model: AnyClassifier, texts: Sequence[EncodedInput], rows: ChangedRows, block: Rows, begin: Begin | None
 ) -> Sharing | None:
-    """The sharing that takes the fewest tokens; None where reading the rows whole takes no more."""
+    """Return the sharing with the lowest cost in tokens, or None if reading the rows whole costs no more."""
     cost = CPU_PASS_TOKENS if model.device.type == "cpu" else GPU_PASS_TOKENS
     found: list[Sharing | None] = [_text_prefixes(model, texts, rows, block, cost)]
     if begin is not None and rows.kept is not None:
@@ -170,7 +174,7 @@ def _cheapest(
 def _text_prefixes(
     model: AnyClassifier, texts: Sequence[EncodedInput], rows: ChangedRows, block: Rows, cost: int
 ) -> Sharing:
-    """Rows that go on where they first change their text, which is read whole."""
+    """Use whole texts as prefixes: each row continues at the first position at which it differs from its text."""
     used, of_row = np.unique(rows.texts[block], return_inverse=True)
     own = [texts[text] for text in used]
     tokens, ends = _group_ends(rows.rest[block], cost)
@@ -183,8 +187,9 @@ def _text_prefixes(
 
 
 def _group_ends(rest: Int[np.ndarray, "row"], cost: int) -> tuple[int, Int[np.ndarray, "group"]]:
-    """The fewest tokens in all of passes over rows in rising order of `rest`, and where each group ends that shares
-    some. `cost`: of a pass besides its tokens.
+    """Return the minimal total cost of passes over rows in ascending order of `rest`, and the ends of groups of rows.
+
+    The rows of a group share passes. `cost`: fixed cost of a pass, in tokens.
     """
     widths, counts = np.unique(rest, return_counts=True)
     total = np.concatenate([[0], np.cumsum(counts)])
@@ -200,16 +205,16 @@ def _group_ends(rest: Int[np.ndarray, "row"], cost: int) -> tuple[int, Int[np.nd
 
 
 def _common_beginnings(model: AnyClassifier, rows: ChangedRows, block: Rows, cost: int, begin: Begin) -> Sharing | None:
-    """Rows that go on after as many first positions, of which each different beginning is read once.
+    """Use prefixes of equal length: each distinct prefix is read once, and all rows continue after it.
 
-    None where the beginnings do not fit into a pass or into the memory for what is held.
+    Returns None if no length saves anything, or the prefixes do not fit into one pass or into their share of memory.
     """
     assert rows.kept is not None
     shortest = int(rows.lengths[block].min())
     alike = np.concatenate([rows.texts[block, None], rows.kept[block, : shortest - 1]], axis=1)
     order = np.lexsort(alike.T[::-1])
     differs = alike[order[1:]] != alike[order[:-1]]
-    parts = np.where(differs.any(1), differs.argmax(1), shortest)  # the column at which a row leaves the one before it
+    parts = np.where(differs.any(1), differs.argmax(1), shortest)  # the column at which a row differs from the last
     counts = 1 + np.cumsum(np.bincount(parts, minlength=shortest + 1))[:shortest]  # by number of first positions
     saved = len(block) - counts
     count = int((saved * np.arange(shortest)).argmax())

@@ -1,8 +1,8 @@
-"""Replacement of patches of a picture by those at the same place in other pictures of a data set.
+"""Replacement of patches of a picture by those at the same position in other pictures of a data set.
 
-Such patches are what might as well stand there: unlike a gray or blurred patch they look like the data that the model
-has learned from. The embedding of a patch depends on its pixels alone and is exchanged before positions are added,
-which is the same as exchanging the pixels of the preprocessed picture.
+Such replacements are plausible: unlike a gray or blurred patch, they look like the data that the model was trained on.
+The embedding of a patch depends only on its pixels and is replaced before positions are added, which is equivalent to
+replacing the pixels of the preprocessed picture.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from engine.request import Picture
 from engine.runtime import in_chunks, rows_at_once
 
 DONORS = 256
-"""Pictures of a data set whose patches are the replacements."""
+"""Default number of pictures whose patches are used as replacements."""
 
 
 @dataclass(frozen=True, eq=False)
 class PatchDonors:
-    """The pictures that patches are taken from. `embeddings`: of their patches, before positions are added."""
+    """The pictures that patches are taken from. `embeddings`: those of the patches, before positions are added."""
 
     digests: tuple[str, ...]
     embeddings: Float[torch.Tensor, "donor patch d_model"]
 
     def other_than(self, picture: Picture) -> Int[np.ndarray, "donor"]:
-        """The donors that are not the picture itself. Errors: there are none."""
+        """Return the donors other than the picture itself. Errors: there are none."""
         others = np.flatnonzero([digest != picture.digest for digest in self.digests])
         if not len(others):
             raise UsageError("dataset: must have another picture to take patches from, got this one. Use a larger one.")
@@ -44,7 +44,7 @@ class PatchDonors:
 
 
 def load_donors(model: AnyClassifier, source: ExampleSource, count: int = DONORS, seed: int = 0) -> PatchDonors:
-    """Up to `count` different pictures of a data set. The caller must hold the device. Errors: it has none."""
+    """Load up to `count` different pictures of a data set. The caller must hold the device. Errors: it has none."""
     pictures: dict[str, Picture] = {}
     for index in draw_indices(source.count, count, seed):
         check_cancelled()
@@ -70,9 +70,9 @@ def replaced_probabilities(
     model: AnyClassifier, encoded: EncodedInput, donors: PatchDonors, replaced: Bool[np.ndarray, "row patch"],
     chosen: Int[np.ndarray, "row"],
 ) -> Float[np.ndarray, "row label"]:  # fmt: skip
-    """The probability of every class (regression: the score) with these patches of each row taken from its donor.
+    """Return the probability of each class (regression: the score) with patches of each row replaced.
 
-    The caller must hold the device.
+    `replaced`: mask of the patches that are taken from the row's donor, `chosen`. The caller must hold the device.
     """
     keep = token_masks(encoded, ~replaced, len(encoded))
     first = int(encoded.features[0])
@@ -93,12 +93,12 @@ def replaced_probabilities(
 def single_replacements(
     patches: int, draws: Int[np.ndarray, "patch draw"]
 ) -> tuple[Bool[np.ndarray, "row patch"], Int[np.ndarray, "row"]]:
-    """A row for each patch and draw: the patch that is replaced, and its donor."""
+    """Return one row for each patch and draw: the mask of the replaced patch, and its donor."""
     return np.repeat(np.eye(patches, dtype=bool), draws.shape[1], axis=0), draws.ravel()
 
 
 def drawn_donors(
     others: Sequence[int] | Int[np.ndarray, "donor"], patches: int, draws: int, generator: np.random.Generator
 ) -> Int[np.ndarray, "patch draw"]:
-    """Donors drawn independently for each patch, with replacement."""
+    """Draw donors independently for each patch, with replacement."""
     return np.asarray(others)[generator.integers(len(others), size=(patches, draws))]

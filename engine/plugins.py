@@ -1,9 +1,9 @@
 """Plugins: installed packages that add explainers, metrics, model families and data sets.
 
 A package names functions without arguments in the entry points `exegesis.explainers`, `exegesis.metrics`,
-`exegesis.models` and `exegesis.datasets`. Each registers what it adds, by the functions that the modules of the project
-use themselves. A group is loaded when its registry is first read, in every process. A plugin is code that somebody
-installed: it runs with the rights of this process. `EXEGESIS_PLUGINS=off` loads none.
+`exegesis.models` and `exegesis.datasets`. Each registers its additions with the functions that the project itself
+uses. A group is loaded when its registry is first read, in every process. A plugin is installed code: it runs with the
+permissions of this process. `EXEGESIS_PLUGINS=off` loads none.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from engine.lazy import LazyModule
 
 if TYPE_CHECKING:
     from engine import runtime
-else:  # it asks torch what a lack of memory looks like
+else:  # it needs torch to recognize out-of-memory errors
     runtime = LazyModule("engine.runtime")
 
 SETTING = "EXEGESIS_PLUGINS"
-"""Which packages may add something: `off`, or names between commas. All where it is not set."""
+"""Packages whose plugins are loaded: `off` for none, or comma-separated names. If it is not set, all are loaded."""
 OFF = ("off", "0", "none", "no", "false")
 GROUPS = ("explainers", "metrics", "models", "datasets")
 PREFIX = "exegesis."
 NAME = re.compile(r"[A-Za-z][\w.-]{0,63}")
-"""Names that a plugin may register: they stand in links, options and files."""
+"""Names that a plugin may register; they are used in links, options and files."""
 
 
 @dataclass
 class Plugin:
-    """An entry point of a package, and what came of it.
+    """An entry point of a package, and the result of loading it.
 
-    `added`: the names that it registered. `error`: why it added nothing, else "". `skipped`: whether the setting left
-    it out.
+    `added`: the names that it registered. `error`: the reason why it added nothing, else "". `skipped`: whether
+    `EXEGESIS_PLUGINS` excludes it.
     """
 
     group: str
@@ -57,7 +57,7 @@ class Plugin:
 
     @property
     def source(self) -> str:
-        """The package with its version, as cache keys and results state it."""
+        """The package with its version, as in cache keys and results."""
         return f"{self.package} {self.version}"
 
     @property
@@ -66,7 +66,7 @@ class Plugin:
         return f"{PREFIX}{self.group}: {self.name}"
 
     def failure(self, what: str, error: object) -> ExegesisError:
-        """The error for something of this plugin that does not work, with the next step."""
+        """Return the error for a failure of this plugin, with the next step."""
         words = str(error) if isinstance(error, str | ExegesisError) else f"{type(error).__name__}: {error}"
         return ExegesisError(f"{what} ({words.strip().rstrip('.')[:300]}). {self.next_step}")
 
@@ -88,14 +88,14 @@ _plugins: dict[str, list[Plugin]] = {group: [] for group in GROUPS}
 
 
 def load(group: str) -> None:
-    """Run the entry points of a group, once per process. One that fails adds nothing, and the others go on.
+    """Run the entry points of a group, once per process. One that fails adds nothing, and the others still run.
 
-    Call it before a registry is read, after the project's own entries are there: a plugin replaces none of them.
+    Call it before a registry is read and after the project's own entries are registered: plugins cannot replace them.
     """
     if group in _finished:
         return
     with _lock:
-        if group in _started:  # what a plugin looks up while it registers
+        if group in _started:  # a lookup by a plugin while it registers
             return
         _started.add(group)
         for plugin, entry in _entry_points(group):
@@ -120,9 +120,9 @@ def additions() -> dict[str, tuple[str, ...]]:
 
 
 def check_additions(expected: Mapping[str, Sequence[str]]) -> None:
-    """Refuse to work in a process that lacks what packages added to another one (`additions` there).
+    """Refuse to run in a process that lacks additions of another process. `expected`: the `additions` of that process.
 
-    Load all groups first. Errors: the first package that is not here, or not in that version, or adds less here.
+    Load all groups first. Errors: the first package that is missing, has another version, or adds less here.
     """
     here = additions()
     for source, names in expected.items():
@@ -173,7 +173,7 @@ def _run(plugin: Plugin, entry: importlib.metadata.EntryPoint) -> None:
         function()
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # whatever else it raises is its failure, and the rest loads
+    except BaseException as error:  # anything else it raises is its failure; the others still load
         for undo in reversed(plugin.undo):
             undo()
         plugin.added = ()
@@ -184,10 +184,10 @@ def _run(plugin: Plugin, entry: importlib.metadata.EntryPoint) -> None:
 
 
 def registering(group: str, name: str, undo: Callable[[], object]) -> Plugin | None:
-    """Note that the plugin that is being loaded adds `name` to a registry; None if no plugin is being loaded.
+    """Record that the plugin being loaded adds `name` to a registry, and return it; None if no plugin is being loaded.
 
-    `undo`: takes the name out again, should the plugin fail later. Errors: a name that links and options cannot hold,
-    and an entry point of another group.
+    `undo`: removes the name if the plugin fails later. Errors: a name that is not valid in links and options, or an
+    entry point of another group.
     """
     plugin = _current.get()
     if plugin is None:
@@ -203,7 +203,7 @@ def registering(group: str, name: str, undo: Callable[[], object]) -> Plugin | N
 
 @contextmanager
 def failures_of(plugin: Plugin, what: str) -> Iterator[None]:
-    """Turn any error in the block into one that names the plugin. Lack of memory passes: the caller divides the work.
+    """Turn any error in the block into one that names the plugin, except out of memory: the caller splits the work.
 
     `what`: the beginning of the sentence, such as "explainer length: failed".
     """
@@ -213,14 +213,14 @@ def failures_of(plugin: Plugin, what: str) -> Iterator[None]:
         raise
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # of anybody's code
+    except BaseException as error:  # plugin code may raise anything
         if runtime.out_of_memory(error):
             raise
         raise plugin.failure(what, error) from error
 
 
 def guarded(function: Callable[..., Any], plugin: Plugin, what: str) -> Callable[..., Any]:
-    """Return the function with its errors told as the plugin's."""
+    """Wrap a function so that its errors name the plugin."""
 
     @functools.wraps(function)
     def call(*args: Any, **named: Any) -> Any:

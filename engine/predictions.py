@@ -1,6 +1,6 @@
 """Predictions of many examples: cached, or computed in passes of inputs of about the same length.
 
-Those of a whole image data set are found by the cached hash of each picture, without reading any picture.
+Predictions of a whole image data set are looked up by the cached hash of each picture, without reading any picture.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from engine.store import result_store
 VERSION = 1
 """Raised whenever the numbers change."""
 EXAMPLES_AT_ONCE = 64
-"""Examples after which others may have the device."""
+"""Number of examples that are predicted before the device is released."""
 DIGESTS_VERSION = 1
 """Raised whenever the hashes of pictures change."""
 DIGESTS_AT_ONCE = 256
-"""Pictures whose hashes form one entry of the cache."""
+"""Number of pictures whose hashes form one cache entry."""
 NOT_READ = "0" * 64
 """Marks a picture that could not be read; it is tried again the next time."""
 
@@ -97,7 +97,7 @@ def _keys(model: str, plain: Sequence[Mapping[str, str | None]], dtype: str, hea
 
 
 def _groups(missing: Mapping[str, Input]) -> Iterator[dict[str, Input]]:
-    """Short inputs first, so that little of a pass is padding."""
+    """Yield the inputs in groups, short ones first, to keep padding small."""
     order = sorted(missing, key=lambda key: missing[key].length)
     for start in range(0, len(order), EXAMPLES_AT_ONCE):
         yield {key: missing[key] for key in order[start : start + EXAMPLES_AT_ONCE]}
@@ -111,7 +111,7 @@ def _answer(model: str, dtype: str, missing: Mapping[str, Input], heads: HeadSca
 
 
 def _predict(model: str, dtype: str, missing: Mapping[str, Input], heads: HeadScales) -> dict[str, Prediction]:
-    """The caller holds the turn."""
+    """Predict the examples and cache the results. The caller must hold the device."""
     for example in missing.values():
         example.check_length()
     kind = next(iter(missing.values())).kind

@@ -12,15 +12,15 @@ from pathlib import Path
 
 SYSTEM = Path("/sys/devices/system/cpu")
 FALLBACK = 16 << 20
-"""Where the system does not say: a usual size of desktop and laptop processors."""
+"""Used if the system does not state the size: a typical value of desktop and laptop processors."""
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 SYSCTL = ("hw.l3cachesize", "hw.perflevel0.l2cachesize", "hw.l2cachesize")
-"""macOS: Intel's third level, else the second level that the fast cores of Apple silicon share."""
+"""Names on macOS: the L3 cache of Intel, else the L2 cache that the performance cores of Apple silicon share."""
 
 
 @functools.cache
 def last_level_cache() -> int:
-    """Bytes of the last-level caches of the processors that this process may use, together."""
+    """Return the total size in bytes of the last-level caches of all processors that this process may use."""
     size = _from_sysctl() if sys.platform == "darwin" else _from_sysfs(SYSTEM, _usable_processors())
     return size or FALLBACK
 
@@ -32,7 +32,7 @@ def _usable_processors() -> set[int]:
 
 
 def _from_sysfs(system: Path, processors: set[int]) -> int:
-    """Linux: the highest level of each processor; those that share a cache name it by the same list of processors."""
+    """Sum the highest-level caches on Linux. Processors that share a cache state the same list of processors for it."""
     caches: dict[str, int] = {}
     for number in processors:
         levels = []
@@ -51,7 +51,7 @@ def _read(file: Path) -> str:
 
 
 def _parse_size(text: str) -> int:
-    """32768K is 32 MiB. Raises ValueError for anything else than a number and a unit."""
+    """Return a size in bytes; 32768K is 32 MiB. Errors: ValueError unless it is a number with an optional unit."""
     match = re.fullmatch(r"(\d+)([KMG]?)", text)
     if match is None:
         raise ValueError(text)

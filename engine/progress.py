@@ -1,4 +1,4 @@
-"""Progress reports and cancellation of long work, independent of who listens."""
+"""Progress reports and cancellation of long-running work, independent of the user interface."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from engine.errors import Cancelled
 
 Report = Callable[[int, int, str], None]
-"""Called with (units done, units in all, what is being done)."""
+"""Called with (units done, units in all, label of the current work)."""
 
 
 def silent(done: int, total: int, label: str) -> None:

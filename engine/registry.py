@@ -1,4 +1,4 @@
-"""The registry of explanation methods, with their parameters and how they are described to people."""
+"""The registry of explanation methods, with their parameters and descriptions."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from engine.params import NoParams, as_plain, from_mapping
 if TYPE_CHECKING:
     from engine.maps import imported as imported_maps
     from engine.task import Attribution, Task
-else:  # it declares methods of this registry
+else:  # a circular import: it declares methods of this registry
     imported_maps = LazyModule("engine.maps.imported")
 
 
 @dataclass(frozen=True)
 class Axes:
-    """The three choices that make a method (Covert et al., 2021)."""
+    """The three choices that define a method (Covert et al., 2021)."""
 
     removal: str
     behaviour: str
@@ -37,7 +37,7 @@ class Axes:
 
 @dataclass(frozen=True)
 class Explainer:
-    """A registered method for inputs of a kind. `function` maps a batch of examples to an attribution each."""
+    """A registered method for inputs of a kind. `function` maps a batch of examples to one attribution each."""
 
     id: str
     title: str
@@ -55,30 +55,30 @@ class Explainer:
     resolver: Callable[[Any, str], Any] | None = None
     """Resolves parameters whose meaning depends on the model, such as the name of a learned explainer."""
     tuned_on: Callable[[Any], str] | None = None
-    """The metric that its maps are chosen by, at its parameters."""
+    """Returns the metric by which its maps are chosen, given its parameters."""
     members: tuple[str, ...] = ()
-    """Methods that it calls, apart from those of an ensemble: their versions are part of its cache key."""
+    """Methods that it calls, whose versions are part of its cache key; empty for an ensemble."""
     package: str = ""
     """Name and version of the package that adds it; empty for a method of the project."""
     digest: str = ""
-    """Of the file that holds its maps; empty for a method that computes them."""
+    """Digest of the file that holds its maps; empty for a method that computes them."""
 
     @property
     def keyed_version(self) -> int | str:
-        """The version for cache keys: with that of its package, or with the digest of its file."""
+        """The version in cache keys, with its package or the digest of its file if it has one."""
         source = self.package or self.digest
         return f"{self.version} of {source}" if source else self.version
 
     def resolve(self, given: Mapping[str, object], model: str) -> Any:
-        """Return its parameters from plain values, resolved for that model, as they enter the cache key.
+        """Return the parameters from plain values, resolved for the model, as used in cache keys.
 
-        Errors: a wrong parameter, or the method cannot be used on the model.
+        Errors: an invalid parameter, or the method cannot be used on the model.
         """
         params = from_mapping(self.params, given, self.id)
         return params if self.resolver is None else self.resolver(params, model)
 
     def why_not(self, model: str) -> str:
-        """Return why it cannot be used on that model at its defaults, and what helps, else "". Loads no model."""
+        """Return the reason why the method cannot be used on a model at its defaults, else "". Loads no model."""
         if self.resolver is None:
             return ""
         try:
@@ -88,39 +88,39 @@ class Explainer:
         return ""
 
     def axes_at(self, params: Mapping[str, object]) -> Axes:
-        """The three choices at these parameters (defaults filled in)."""
+        """Return the three choices at these parameters (defaults filled in)."""
         quantity = params.get("quantity")
         return self.axes if quantity is None else replace(self.axes, behaviour=f"{quantity} of the class")
 
     def is_signed(self, params: Mapping[str, object]) -> bool:
-        """Whether the scores speak for and against, at these parameters (defaults filled in)."""
+        """Whether scores are signed (evidence for and against) at these parameters (defaults filled in)."""
         if isinstance(self.signed, bool):
             return self.signed
         return self.signed(from_mapping(self.params, params, self.id))
 
     def tuned_metric(self, params: Mapping[str, object]) -> str:
-        """Return the metric that its maps are chosen by, at these parameters; "" where they are chosen by none."""
+        """Return the metric by which its maps are chosen at these parameters, or "" if there is none."""
         return "" if self.tuned_on is None else self.tuned_on(from_mapping(self.params, params, self.id))
 
 
 TYPICAL_LENGTH = 24
-"""Units of a typical example, for methods whose cost grows with them."""
+"""Number of units of a typical example, for methods whose cost grows with it."""
 EXHAUSTIVE = 2048
 A_PASS, WITH_GRADIENTS = 1, 2
 KINDS = ("text", "image")
-"""The kinds that most methods serve: those of `engine.input_kinds`."""
+"""The kinds of input that most methods support: those of `engine.input_kinds`."""
 TOP_THREE = ("lime", "kernel_shap", "integrated_gradients")
 SEVEN = (*TOP_THREE, "gradient", "gradient_x_input", "attention_mean", "attention_rollout")
 ENSEMBLES = ("ensemble_all", "ensemble_top3")
-"""Those of the thesis."""
+"""The ensembles of the thesis."""
 ENSEMBLE_MEMBERS = {"ensemble_all": SEVEN, "ensemble_top3": TOP_THREE, "least_complex": TOP_THREE}
-"""The members of ensembles, which are methods too: here, where they are known without loading any method."""
+"""The members of each ensemble, listed here so that they are known without loading any method."""
 TUNED_METHODS = ("bee", "least_complex")
 """The methods whose maps are chosen by a metric."""
 IMPORTED_PREFIX = "maps:"
-"""Begins the ids of imported maps, which are methods too (`engine.maps.imported`)."""
+"""Prefix of the ids of imported maps, which are methods too (`engine.maps.imported`)."""
 EXPLAINERS: dict[str, dict[str, Explainer]] = defaultdict(dict)
-"""The methods by the kind of input that they serve, and by id. A method may serve several, each in its own way."""
+"""The methods by kind of input and by id. A method may support several kinds, with different settings."""
 
 
 def register(
@@ -144,8 +144,8 @@ def register(
 ) -> Callable[[Any], Any]:
     """Register a method for each kind of `inputs`. `version` is raised whenever its numbers change.
 
-    `members`: methods that it calls, whose versions its cache key then knows (an ensemble names none).
-    `variants`: the arguments that differ for a kind, such as its parameters; all others hold for every kind.
+    `members`: methods that it calls, whose versions become part of its cache key (an ensemble names none).
+    `variants`: arguments that differ for a kind, such as `params`; all others apply to every kind.
     """
 
     def enter(function: Any) -> Any:
@@ -182,7 +182,7 @@ def register(
 
 
 def _check_declaration(method: Explainer) -> None:
-    """Refuse a declaration of a plugin that pages and commands could not use."""
+    """Refuse a plugin's method whose declaration pages and commands cannot use."""
     if method.kind not in KINDS:
         raise unknown("inputs", method.kind, KINDS)
     if not dataclasses.is_dataclass(method.params):
@@ -197,7 +197,7 @@ def _check_declaration(method: Explainer) -> None:
 
 
 def _checked(function: Any, plugin: plugins.Plugin, id: str) -> Any:
-    """A plugin's explainer, whose errors and wrong results are told as the plugin's."""
+    """Wrap a plugin's explainer so that its errors name the plugin and its invalid results are refused."""
 
     @functools.wraps(function)
     def explain(task: Task, params: Any) -> list[Attribution]:
@@ -223,10 +223,10 @@ def _checked(function: Any, plugin: plugins.Plugin, id: str) -> Any:
 
 
 def serve(kind: str, ids: Iterable[str], like: str = KINDS[0], **differences: Any) -> None:
-    """Let methods serve the inputs of another kind as well.
+    """Register existing methods for another kind of input.
 
-    `like`: a kind that they serve already. `differences`: what is not the same for the new kind, such as `params`.
-    Errors: a method does not serve the kind `like`, or serves the new one already.
+    `like`: a kind that they already support. `differences`: fields that differ for the new kind, such as `params`.
+    Errors: a method does not support the kind `like`, or already supports the new one.
     """
     for id in ids:
         method = explainer(id, like)
@@ -236,7 +236,7 @@ def serve(kind: str, ids: Iterable[str], like: str = KINDS[0], **differences: An
 
 
 def explainer(id: str, kind: str = "text") -> Explainer:
-    """Return the method of that id for inputs of that kind. Errors list the known ones."""
+    """Return the method with that id for a kind of input. Errors: an unknown id, with the known ones."""
     methods = all_explainers(kind)
     if id not in methods:
         if id.startswith(IMPORTED_PREFIX):
@@ -262,12 +262,12 @@ def load_plugins() -> None:
 
 
 def method_order() -> tuple[str, ...]:
-    """Return the ids of all methods in one order for all kinds, by which each has its color."""
+    """Return the ids of all methods in one order for all kinds of input, which determines their colors."""
     return tuple(dict.fromkeys(id for kind in [*KINDS, *EXPLAINERS] for id in all_explainers(kind)))
 
 
 def estimate_rows(method: Explainer, params: Mapping[str, object]) -> int:
-    """Estimate the number of model rows of one map; 0 for an ensemble, whose members are counted by themselves."""
+    """Estimate the number of model rows for one map; 0 for an ensemble, whose members are counted separately."""
     filled = as_plain(from_mapping(method.params, params, method.id))
     counts = [int(str(filled[name])) for name in ("n_samples", "n_steps", "n_trials", "n_neighbors") if name in filled]
     if counts:

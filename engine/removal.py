@@ -1,15 +1,15 @@
-"""Removal of features: one module for LIME, SHAP, occlusion, IG's baseline and the faithfulness metrics.
+"""Removal of features, shared by LIME, SHAP, occlusion, the baseline of IG and the faithfulness metrics.
 
-Texts: `mask` puts the mask token in place (models without one: pad, else end of text), `pad` the pad token, `zero` and
-`mean` the zero or the mean word embedding. `delete` takes the token out: the model reads the sequence without it, those
-after it move up. `hide` keeps the position, blank, and hides it from attention; a causal model whose last token is
-hidden still reads the head there. Patches: `mean` puts a patch of the mean color in place, `zero` the zero embedding,
-`blur` the blurred patch. `drop` hides the position, which is the same as taking the patch out: heads read special
-tokens or the mean of the patches that are left, and the others keep the places that their position embeddings give
-them. Models whose windows need every patch (Swin) refuse it.
+Texts: `mask` replaces a token by the mask token (models without one: pad, else end of text), `pad` by the pad token,
+`zero` and `mean` by the zero or the mean word embedding. `delete` takes the token out: the model reads the sequence
+without it, and later tokens move up. `hide` keeps the position, with the zero embedding, and hides it from attention; a
+causal model whose last token is hidden still reads the head there. Patches: `mean` replaces a patch by one of the mean
+color, `zero` by the zero embedding, `blur` by the blurred patch. `drop` hides the position, which is equivalent to
+taking the patch out: heads read special tokens or the mean of the remaining patches, and these keep their position
+embeddings. Models whose windows need every patch (Swin) refuse it.
 
-Special tokens are always kept. Positions are kept by all but `delete`. Features may be removed in groups, such as the
-patches of a superpixel (`FeatureGroups`).
+Special tokens are always kept. All operators but `delete` keep the positions. Features may be removed in groups, such
+as the patches of a superpixel (`FeatureGroups`).
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from engine.removal_operators import DELETE, HIDING
 def removed(
     model: AnyClassifier, batch: Any, keep: Bool[torch.Tensor, "batch seq"], operator: str
 ) -> tuple[Any, Float[torch.Tensor, "batch left d_model"]]:
-    """The batch and its embeddings with every position outside `keep` removed; `delete` leaves fewer positions."""
+    """Return the batch and its embeddings without the positions outside `keep`; `delete` leaves fewer positions."""
     if operator == DELETE:
         return _deleted(model, batch, keep)
     embeds = model.embed(batch)
-    # A hidden position is blank besides: a causal model reads its last position, hidden or not.
+    # A hidden position also gets the zero embedding: a causal model reads its last position, hidden or not.
     blank = model.removal_embedding(batch, "zero" if operator in HIDING else operator)
     embeds = torch.where(keep[..., None], embeds, blank)
     if operator not in HIDING:
@@ -50,10 +50,10 @@ def removed(
 def _deleted(
     model: AnyClassifier, batch: Any, keep: Bool[torch.Tensor, "batch seq"]
 ) -> tuple[Any, Float[torch.Tensor, "batch left d_model"]]:
-    """The sequences without the other tokens, padded on the right.
+    """Return the sequences without the removed tokens, padded on the right.
 
-    Where nothing is left, as no special token is kept, the sequence is what stands for a masked token: GPT-2's end of
-    text, with which its texts begin.
+    If nothing is left, since there are no special tokens, the sequence is the replacement of a masked token: GPT-2's
+    end of text, with which its texts begin.
     """
     left = batch.visible & keep
     lengths = left.sum(1)
@@ -68,7 +68,7 @@ def _deleted(
 def token_masks(
     encoded: EncodedInput, kept: Bool[np.ndarray, "row feature"], width: int
 ) -> Bool[np.ndarray, "row seq"]:
-    """Masks over features as masks over positions; special tokens and padding are always kept."""
+    """Convert masks over features to masks over positions; special tokens and padding are always kept."""
     keep = np.ones((len(kept), width), dtype=bool)
     keep[:, encoded.features] = kept
     return keep
@@ -82,9 +82,9 @@ def coalition_values(
     keep: Bool[np.ndarray, "row seq"],
     operator: str,
 ) -> Float[np.ndarray, "row"]:
-    """m of each row: the probability of its example's target (regression: the score), features outside `keep` removed.
+    """Return m of each row: the probability of its target (regression: the score) without features outside `keep`.
 
-    Rows of several examples share passes; `index` says whose row it is.
+    Rows of several examples share passes; `index` is the example of each row.
     """
     return coalition_quantities(model, examples, targets, index, keep, operator)[:, 0]
 
@@ -97,8 +97,10 @@ def coalition_quantities(
     keep: Bool[np.ndarray, "row seq"],
     operator: str,
 ) -> Float[np.ndarray, "row 2"]:
-    """m as in `coalition_values`, and f, the logit of the target, from the same passes; of a regression both are the
-    score."""
+    """Return m, as in `coalition_values`, and f, the logit of the target, from the same passes.
+
+    Both are the score of a regression.
+    """
     classes = np.asarray(targets)[index]
 
     def read(logits: torch.Tensor, rows: Int[np.ndarray, "_"]) -> torch.Tensor:
@@ -116,9 +118,9 @@ def coalition_probabilities(
     keep: Bool[np.ndarray, "row seq"],
     operator: str,
 ) -> Float[np.ndarray, "row label"]:
-    """The probability of every class in each row (regression: the score), features outside `keep` removed.
+    """Return the probability of each class (regression: the score) of each row without features outside `keep`.
 
-    Rows of several examples share passes; `index` says whose row it is.
+    Rows of several examples share passes; `index` is the example of each row.
     """
 
     def read(logits: torch.Tensor, _: Int[np.ndarray, "_"]) -> torch.Tensor:
@@ -135,7 +137,7 @@ def _evaluate(
     operator: str,
     read: Callable[[torch.Tensor, Int[np.ndarray, "_"]], torch.Tensor],
 ) -> Float[np.ndarray, "row value"]:
-    """What `read` takes from the logits of each pass, in double precision, and its rows."""
+    """Return the values that `read` computes from the logits (in double precision) and the row indices of each pass."""
     check_removal(operator, model.kind)
 
     def compute(rows: Int[np.ndarray, "_"], past: SharedPrefix | None) -> np.ndarray:
@@ -164,7 +166,7 @@ def _changed_rows(
     gone = inside & ~keep
     lengths = (inside & keep).sum(1).clip(min=1) if operator == DELETE else whole
     first = np.where(gone.any(1), gone.argmax(1), whole)
-    # A deleted position moves those after it, and a hidden one is seen by none of them.
+    # No common prefixes: `delete` moves later positions, and hidden positions must not be attended to by later ones.
     kept = None if operator == DELETE or operator in HIDING else keep
     return ChangedRows(index, np.minimum(first, lengths - 1), lengths, kept)
 
@@ -172,7 +174,7 @@ def _changed_rows(
 def target_values(
     model: AnyClassifier, logits: Float[torch.Tensor, "batch label"], targets: Int[torch.Tensor, "batch"]
 ) -> Float[torch.Tensor, "batch"]:
-    """m: the probability of each row's target in double precision; for a regression head the score itself."""
+    """Return m: the probability of each row's target in double precision; for a regression head the score itself."""
     wide = logits.double()
     shares = wide if model.regression else torch.softmax(wide, dim=-1)
     return shares.gather(1, targets[:, None])[:, 0]
@@ -203,5 +205,5 @@ class FeatureGroups:
 
 
 def singletons(n: int) -> FeatureGroups:
-    """Each of n features as a group of its own."""
+    """Return n groups of one feature each."""
     return FeatureGroups(np.arange(n))

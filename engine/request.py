@@ -1,6 +1,6 @@
-"""Requests for explanations: frozen and of plain values, which is all that the cache key depends on.
+"""Requests for explanations: frozen, with plain values, which determine the cache key.
 
-A request names a model, a method, an input (a text, a pair or a picture) and the heads that are scaled.
+A request names a model, a method, an input (a text, a pair or a picture) and the scaled heads.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from engine.params import Plain
 MAX_CHARACTERS = 1_000_000
 DTYPES = ("float32", "bfloat16", "float16", "float64")
 LARGEST_SCALE = 2.0
-"""A head's output can be doubled at most: beyond that a model is far from anything that it was trained for."""
+"""The largest factor of a head's output: beyond it, a model is far from anything that it was trained for."""
 SWITCHED_OFF = 0.0
 
 
@@ -33,16 +33,16 @@ class Input(ABC):
 
     @property
     def length(self) -> int:
-        """About how long a model takes for it; 0 where all inputs take the same."""
+        """Approximate cost of the input for a model; 0 if all inputs cost the same."""
         return 0
 
     @abstractmethod
     def check_length(self) -> None:
-        """Refuse what no model here reads, before a model is loaded. Errors: it is too long."""
+        """Refuse an input that is too long for any model, before a model is loaded."""
 
     @abstractmethod
     def as_plain(self) -> dict[str, str | None]:
-        """Plain values that stand for it in cache keys."""
+        """Return plain values that identify the input in cache keys."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Example(Input):
         return len(self.text) + len(self.text_pair or "")
 
     def check_length(self) -> None:
-        """Refuse what would keep a tokenizer busy for minutes."""
+        """Refuse a text that would keep a tokenizer busy for minutes."""
         for name in ("text", "text_pair"):
             text = getattr(self, name)
             if text is not None and len(text) > MAX_CHARACTERS:
@@ -91,9 +91,9 @@ class Prompt(Example):
 
     target: the token, with its leading space; None for the most probable one. contrast: the token that the target is
     compared with ("why *are* rather than *is*?"); None for no contrast. chat: whether the model's chat template is
-    applied to the text. of: the text that this one is an edit of; the classes are the tokens that are most probable
-    after that, so that both have the same ones. None: it is no edit. response: in a chat, what the model has written
-    so far, which follows its template; its tokens are features with offsets of their own.
+    applied to the text. of: the original text if this one is an edit, else None; the classes are then the tokens that
+    are most probable after the original, so that both have the same classes. response: in a chat, the model's response
+    so far, which follows the template; its tokens are features with their own offsets.
     """
 
     target: str | None = None
@@ -118,7 +118,7 @@ class Prompt(Example):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The text, and what the model has written in response."""
+        """The text, and the model's response if there is one."""
         return (self.text, self.response) if self.response else (self.text,)
 
     def as_plain(self) -> dict[str, str | None]:
@@ -128,7 +128,7 @@ class Prompt(Example):
 
 
 def read_example(fields: Mapping[str, Any]) -> Example:
-    """A text, a pair or a prompt from the fields of its dataclass, or from its plain values."""
+    """Create a text, a pair or a prompt from the fields of its dataclass, or from its plain values."""
     if "prompt" in fields:
         own = {name: value for name, value in fields.items() if name != "prompt"}
         return Prompt(**{**own, "text": fields["prompt"], "chat": str(fields.get("chat")) == str(True)})
@@ -145,7 +145,7 @@ def _encodable(text: str) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Picture(Input):
-    """One picture in sRGB, 0 to 255. Two of the same pixels are equal; the digest stands for them in keys."""
+    """One picture in sRGB, 0 to 255. Pictures with the same pixels are equal; cache keys hold their digest."""
 
     kind: ClassVar[str] = "image"
     pixels: UInt8[np.ndarray, "height width 3"]
@@ -162,7 +162,7 @@ class Picture(Input):
         return hashlib.sha256(f"{width}x{height}:".encode() + self.pixels.tobytes()).hexdigest()
 
     def check_length(self) -> None:
-        """Nothing to refuse: a picture was made small enough when it was opened."""
+        """Do nothing: the size of a picture is limited when it is opened."""
 
     def as_plain(self) -> dict[str, str | None]:
         return plain_picture(self.digest)
@@ -176,7 +176,7 @@ class Picture(Input):
 
 @dataclass(frozen=True)
 class PicturePrompt(Example):
-    """A text beside the picture that a zero-shot model compares it with. Only the text is explained."""
+    """A text, with the picture that a zero-shot model compares it with. Only the text is explained."""
 
     picture: Picture = field(kw_only=True)
 
@@ -185,15 +185,15 @@ class PicturePrompt(Example):
 
 
 def plain_picture(digest: str) -> dict[str, str | None]:
-    """A picture as plain values, known by its digest alone."""
+    """Return the plain values of a picture, given its digest."""
     return {"picture": digest}
 
 
 @dataclass(frozen=True)
 class HeadScales:
-    """Factors of the outputs of some heads, as (layer, head, scale) counted from 0; 1 for all others.
+    """Factors of the outputs of attention heads, as (layer, head, scale) counted from 0; other heads have a scale of 1.
 
-    The order does not matter, and a scale of 1 is dropped: equal meanings compare equal.
+    Entries are sorted, and a scale of 1 is dropped, so that equivalent scales compare equal.
     """
 
     scales: tuple[tuple[int, int, int | float], ...] = ()
@@ -206,12 +206,12 @@ class HeadScales:
 
     @classmethod
     def from_mapping(cls, scales: Mapping[tuple[int, int], int | float]) -> HeadScales:
-        """From `{(layer, head): scale}`."""
+        """Create scales from `{(layer, head): scale}`."""
         return cls(tuple((layer, head, scale) for (layer, head), scale in scales.items()))
 
     @classmethod
     def off(cls, heads: Iterable[tuple[int, int]]) -> HeadScales:
-        """These heads switched off."""
+        """Create scales that switch these heads off."""
         return cls(tuple((layer, head, SWITCHED_OFF) for layer, head in set(heads)))
 
     def __bool__(self) -> bool:
@@ -221,11 +221,11 @@ class HeadScales:
         return [list(row) for row in self.scales]
 
     def keyed(self) -> dict[str, list[list[int | float]]]:
-        """The named part of a cache key; empty where nothing is scaled."""
+        """Return the scales as an entry of a cache key; empty if no head is scaled."""
         return {"heads": self.as_plain()} if self else {}
 
     def grid(self, layers: int, heads: int) -> Float[np.ndarray, "layer head"]:
-        """A scale for every head of a model of that size."""
+        """Return the scale of every head of a model of that size. Errors: a head that such a model does not have."""
         grid = np.ones((layers, heads))
         for layer, head, scale in self.scales:
             if layer >= layers:
@@ -237,7 +237,7 @@ class HeadScales:
 
 
 PLAIN = HeadScales()
-"""The model as it is."""
+"""No scaled heads: the unchanged model."""
 
 
 def _number(name: str, value: object) -> int:
@@ -254,9 +254,9 @@ def _scale(value: object) -> float:
 
 @dataclass(frozen=True)
 class Request:
-    """One explanation. `target` is a class index or label name; None means the predicted class.
+    """A request for one explanation. `target`: a class index or label; None means the predicted class.
 
-    `heads`: the model is explained as if these heads were scaled.
+    `heads`: scales of attention heads with which the model is explained.
     """
 
     model: str

@@ -1,6 +1,7 @@
-"""Explanations: frozen and validated, of CPU numpy arrays and plain metadata.
+"""Explanations: frozen and validated, consisting of NumPy arrays and plain metadata.
 
-`pack` and `unpack` make entries of the cache of them, `explanation_to_json` what `exegesis explain --json` prints.
+`pack` and `unpack` convert them to and from cache entries; `explanation_to_json` returns the output of
+`exegesis explain --json`.
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ class Token:
 
 
 LARGEST_REST = 0.5
-"""The share of a logit that may lie outside the map before it is said that most of it does."""
+"""The largest share of a logit outside the map at which no remark says that most of the relevance lies elsewhere."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """The method's own check: how far it is from the identity that it promises.
+    """The method's own check: the deviation from an identity that it guarantees.
 
-    `value` is 0 for a perfect result; `limit` is the largest value that counts as good. `also`: a second number that
-    has to be good too.
+    `value`: the deviation, 0 for a perfect result. `limit`: the largest value that passes. `also`: a second check that
+    has to pass too.
     """
 
     name: str
@@ -53,12 +54,12 @@ class Check:
 
     @property
     def ok(self) -> bool:
-        """Whether every number is good."""
+        """Whether all parts of the check pass."""
         return all(part.value <= part.limit for part in self.parts)
 
     @property
     def parts(self) -> tuple[Check, ...]:
-        """Each number as a check of its own."""
+        """This check and that in `also`, each as a separate check."""
         return (self,) if self.also is None else (replace(self, also=None), *self.also.parts)
 
 
@@ -67,9 +68,9 @@ OTHERS = "other tokens"
 
 
 def predicted_class(values: Any, labels: Sequence[str]) -> Any:
-    """The index of the largest of the values along the last axis, of an array or a tensor.
+    """Return the index of the largest value along the last axis of an array or tensor.
 
-    Never that of `OTHERS`, as many tokens together are no prediction.
+    `OTHERS` is never predicted, since it stands for many tokens.
     """
     return (values[..., :-1] if labels[-1] == OTHERS else values).argmax(-1)
 
@@ -99,17 +100,17 @@ class Prediction:
 
     @property
     def of_two_tokens(self) -> bool:
-        """Whether these are the probabilities of a target and its contrast alone, whose logit is 0 by definition."""
+        """Whether the only classes are a target token and its contrast, whose logit is 0 by definition."""
         return not self.regression and len(self.labels) == 2 and self.logits[1] == 0 and self.labels[1] != OTHERS
 
     @property
     def class_word(self) -> str:
-        """What a class is: "token" for a language model, else "class"."""
+        """The word for a class: "token" for a language model, else "class"."""
         return "token" if self.of_two_tokens or self.labels[-1] == OTHERS else "class"
 
 
 def predicted_name(prediction: Prediction) -> str:
-    """The predicted class as pages show it; of two tokens also the other one: "·are rather than ·is"."""
+    """Return the predicted class as pages show it; of two tokens also the other one: "·are rather than ·is"."""
     name = visible_token(prediction.label)
     if not prediction.of_two_tokens:
         return name
@@ -117,7 +118,7 @@ def predicted_name(prediction: Prediction) -> str:
 
 
 def explained_class(example: Input, prediction: Prediction) -> int:
-    """The class that is explained unless one is named: the prompt's target, else the predicted class."""
+    """Return the class that is explained by default: the prompt's target if it has one, else the predicted class."""
     if isinstance(example, Prompt) and example.contrast is not None:
         return 0
     target = example.target if isinstance(example, Prompt) else None
@@ -128,7 +129,7 @@ def explained_class(example: Input, prediction: Prediction) -> int:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Everything needed to reproduce the numbers."""
+    """Everything needed to reproduce the scores."""
 
     model: str
     revision: str
@@ -145,7 +146,7 @@ class Provenance:
 
 
 def _share_held(parts: Mapping[str, float], regression: bool) -> str:
-    """`parts`: of the logit, by where its relevance ended, as `attn_lrp` has them."""
+    """Say how much of the logit the map holds. `parts`: relevance by where it ended, as in the extras of `attn_lrp`."""
     tokens, logit = parts["tokens"], parts["logit"]
     whole = "score" if regression else "logit"
     said = f"The map holds {tokens:.3g} of the {whole} of {logit:.3g}"
@@ -158,7 +159,7 @@ def _share_held(parts: Mapping[str, float], regression: bool) -> str:
 
 @dataclass(frozen=True)
 class Explanation:
-    """One attribution: a score a token, with its prediction, its check, its cost and its provenance."""
+    """One attribution: a score per token, with prediction, check, cost and provenance."""
 
     tokens: tuple[Token, ...]
     scores: Float[np.ndarray, "seq"]
@@ -187,9 +188,9 @@ class Explanation:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """The notes, and how much of the logit the map holds where a method hands all of it back.
+        """The notes, and the share of the logit that the map holds if the method redistributes all of it.
 
-        The check of such a method is an identity of accounts, which holds whatever the tokens get.
+        The check of such a method is an accounting identity, which holds no matter how much the tokens receive.
         """
         parts = self.extras.get("relevance")
         return self.notes if parts is None else (*self.notes, _share_held(parts, self.prediction.regression))
@@ -206,7 +207,7 @@ class Explanation:
 
     @property
     def on_grid(self) -> Float[np.ndarray, "row column"]:
-        """The patches' scores where they are in the picture. A text has none."""
+        """The scores of the patches, arranged as in the picture. Errors: a text has no grid."""
         if self.grid is None:
             raise ValueError(f"on_grid of {self.provenance.method}: a text has no grid of patches")
         return self.scores[self.features].reshape(self.grid)
@@ -252,7 +253,7 @@ def _check(meta: Mapping[str, Any]) -> Check:
 
 
 def _plain_provenance(provenance: Provenance) -> Meta:
-    """Leave the heads out where none is scaled, as entries that are older than head scaling do."""
+    """Convert to plain values, without `heads` if none is scaled, as in entries that are older than head scaling."""
     plain = dataclasses.asdict(provenance)
     return plain if provenance.heads else {name: value for name, value in plain.items() if name != "heads"}
 
@@ -295,13 +296,13 @@ def explanation_to_json(explanation: Explanation) -> dict[str, Any]:
 
 
 def check_to_json(check: Check) -> dict[str, Any]:
-    """Return a check as JSON; `also` is there only where the check has a second number."""
+    """Return a check as JSON; `also` is present only if the check has a second one."""
     own: dict[str, Any] = {"name": check.name, "value": check.value, "limit": check.limit}
     return own if check.also is None else {**own, "also": check_to_json(check.also)}
 
 
 def _features(explanation: Explanation) -> list[dict[str, Any]]:
-    """One object a token; offsets count characters of its own text."""
+    """Return one object per token; offsets count characters of its own text."""
     scored = zip(explanation.tokens, explanation.scores.tolist(), strict=True)
     return [
         {
@@ -317,7 +318,7 @@ def _features(explanation: Explanation) -> list[dict[str, Any]]:
 
 
 def _patches(explanation: Explanation) -> dict[str, Any]:
-    """The grid, the scores of its patches row by row, and those of the special tokens, which are not patches."""
+    """Return the grid, the scores of its patches row by row, and those of the special tokens, which are not patches."""
     scored = zip(explanation.tokens, explanation.scores.tolist(), strict=True)
     return {
         "grid": list(explanation.grid or ()),

@@ -1,8 +1,8 @@
-"""The device, its queue and its memory: all that runs on the device goes through here.
+"""The device, its queue and its memory: all work on the device goes through this module.
 
-What a cached page needs, such as the type of the device, does without importing torch where it can.
+Functions that cached pages need, such as `device_type`, avoid importing torch if they can.
 
-The queue is among the threads of one process: first come, first served, interactive requests before jobs. There is no
+The queue orders the threads of one process: first come, first served, interactive requests before jobs. There is no
 queue between processes: the operating system and the driver share the device among them.
 """
 
@@ -39,23 +39,23 @@ DRIVER = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 INTERACTIVE_FIRST = 4
 """Interactive requests served before one background request: a job is slowed down, never stopped."""
 CPU_TOKENS_AT_ONCE = 16_384
-"""Beyond this nothing is gained, however large the cache is (the benchmark `model_work` compares)."""
+"""Maximum tokens of a pass: larger passes gain nothing, whatever the cache size (benchmark `model_work`)."""
 CPU_TOKENS_AT_LEAST = 1_024
-"""Shorter passes are slower a token than larger ones, even where the cache is small."""
+"""Lower bound of that maximum: shorter passes are slower per token, even if the cache is small."""
 CPU_TOKENS_LENT = 4_096
-"""The limit while interactive requests may interrupt: they wait for one pass."""
+"""The maximum while interactive requests may interrupt: they have to wait for one pass."""
 CPU_BUDGET = 1 << 30
 CUDA_SHARE = 0.5
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "STATUS_ALLOC_FAILED")
 """Messages of CUDA, CPU allocators, cuBLAS and cuDNN that mean out of memory but have no error type of their own."""
 REST_SECONDS = 1.0
-"""Memory is returned to the operating system at most once in so many seconds."""
+"""Minimum time in seconds between two returns of memory to the operating system."""
 KEPT_BYTES = 1 << 30
-"""Most memory that the C library keeps in a turn after it was freed."""
+"""Maximum of freed memory that the C library keeps during a turn."""
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
 """Parameters of glibc's `mallopt`."""
 MOST_IN_HEAP = 32 << 20
-"""The largest `MMAP_THRESHOLD` that glibc takes: larger blocks go back to the operating system at once."""
+"""The largest `MMAP_THRESHOLD` that glibc accepts: larger blocks go back to the operating system at once."""
 _NEXT_STEP = "Use a shorter text, a smaller model, or another device."
 _CHECK_SECONDS = 0.1
 
@@ -63,7 +63,7 @@ _background: ContextVar[bool] = ContextVar("exegesis_background", default=False)
 
 
 def gpu_possible() -> bool:
-    """Return False only where torch cannot see a GPU: a build for CPUs, or CUDA without its driver."""
+    """Return False only if torch cannot see a GPU: a CPU build, or CUDA without its driver."""
     build = _torch_version()
     if build is None or getattr(build, "hip", None) is not None:
         return True
@@ -71,7 +71,7 @@ def gpu_possible() -> bool:
 
 
 def _torch_version() -> ModuleType | None:
-    """torch/version.py, a file of constants, run on its own; None where it cannot be found."""
+    """Load torch/version.py, a file of constants, without torch; None if it cannot be found."""
     package = importlib.util.find_spec("torch")
     file = Path(package.origin).with_name("version.py") if package and package.origin else None
     if file is None or not file.is_file():
@@ -132,7 +132,7 @@ class DeviceQueue:
             return len(self._interactive_requests) + len(self._background_requests)
 
     def place(self, thread: int | None = None) -> int | None:
-        """Count the requests before that of `thread` (default: the caller); 0 has the device, None is not queued."""
+        """Count the requests before that of `thread` (default: the caller); 0 holds the device, None is not queued."""
         wanted = threading.get_ident() if thread is None else thread
         with self._lock:
             order = [
@@ -223,13 +223,13 @@ _last_release = -math.inf
 
 
 def device_type() -> str:
-    """Return the device type in cache keys. Does not import torch where only the CPU is possible."""
+    """Return the device type in cache keys. Does not import torch if only the CPU is possible."""
     return _asker.get() or ("cpu" if _only_cpu() else device().type)
 
 
 @contextlib.contextmanager
 def kept_for(asker: str) -> Iterator[None]:
-    """Cache the results of the block under the device type of who requested them, whatever this machine has."""
+    """Cache the results of the block under the device type of the requesting process, whatever this machine has."""
     token = _asker.set(asker)
     try:
         yield
@@ -239,7 +239,7 @@ def kept_for(asker: str) -> Iterator[None]:
 
 @functools.cache
 def device() -> torch.device:
-    """`EXEGESIS_DEVICE`, else the GPU if there is one, else the CPU."""
+    """Return `EXEGESIS_DEVICE`, else the GPU if there is one, else the CPU."""
     wanted = os.environ.get("EXEGESIS_DEVICE")
     if wanted is None:
         return torch.device("cpu" if _only_cpu() or not torch.cuda.is_available() else "cuda")
@@ -261,14 +261,14 @@ def _only_cpu() -> bool:
 def _usable(chosen: torch.device) -> bool:
     try:
         return bool(torch.ones(1, device=chosen).sum().item() == 1)
-    # Each kind of device that is not there has its own error: no driver, no such index, not in this build.
+    # Each kind of missing device raises its own error: no driver, no such index, not in this build.
     except (RuntimeError, AssertionError):
         return False
 
 
 @functools.cache
 def turns() -> DeviceQueue:
-    """The queue of the device: first come, first served, interactive requests before jobs."""
+    """Return the queue of the device: first come, first served, interactive requests before jobs."""
     return DeviceQueue()
 
 
@@ -276,8 +276,8 @@ def turns() -> DeviceQueue:
 def turn(lends: bool = False) -> Iterator[None]:
     """Hold the device in the block, and then release its unused memory. A cancelled caller stops waiting.
 
-    `lends`: a job lets interactive requests pass between two chunks of `in_chunks`. Only for work that leaves the model
-    as it is: what changes a model for longer than a chunk runs inside `unlent`.
+    `lends`: whether a job lets interactive requests pass between two chunks of `in_chunks`. Only for work that does not
+    change the model: code that changes it for longer than a chunk runs inside `unlent`.
     Errors: `ExegesisError` when memory runs out in the block.
     """
     turns().take(check_cancelled)
@@ -297,7 +297,7 @@ def turn(lends: bool = False) -> Iterator[None]:
 
 @contextlib.contextmanager
 def unlent() -> Iterator[None]:
-    """Do not lend the device in the block: for as long as a model has hooks, scaled heads or other weights."""
+    """Do not lend the device in the block, while a model has hooks, scaled heads or changed weights."""
     mine = _turn.get() or _Turn(lends=False)
     before, mine.lends = mine.lends, False
     try:
@@ -339,12 +339,12 @@ def memory_budget() -> int:
 def rows_at_once(
     model: AnyClassifier, length: int, gradients: bool = False, attention: bool = False, past: int = 0, held: int = 0
 ) -> int:
-    """Return how many rows of `length` tokens one pass takes: within the budget, on a CPU no more than gains speed.
+    """Return the number of rows of `length` tokens per pass: within the budget, on a CPU no more than gains speed.
 
-    past: tokens before them whose keys and values each row copies. held: bytes of the budget that are in use.
-    On a CPU the inner activations of a block stay in the last-level cache beside its weights: passes of
-    `reviews-minilm` that leave it are a tenth slower. Weights of more than half of it leave no room, and large passes
-    read them least often.
+    past: number of earlier tokens whose keys and values each row copies. held: bytes of the budget that are in use.
+    On a CPU the inner activations of a block stay in the last-level cache together with its weights: passes of
+    `reviews-minilm` that exceed it are a tenth slower. Weights that fill more than half of it leave no room, and large
+    passes read them least often.
     """
     rows = max(1, (memory_budget() - held) // _row_bytes(model, length, gradients, attention, past))
     if model.device.type == "cpu":
@@ -363,10 +363,10 @@ def _tokens_in_cache(model: AnyClassifier) -> int | float:
 
 
 class _Shape(NamedTuple):
-    """The sizes of a model that its memory depends on; of Swin, those of the first stage.
+    """The dimensions of a model that determine its memory use; for Swin, those of the first stage.
 
-    hidden, wide: of the hidden states, and of the inner activations of a block. reach: the most positions that one
-    attends to.
+    hidden, wide: width of the hidden states, and of the inner activations of a block. reach: maximum number of
+    positions that one position attends to.
     """
 
     layers: int
@@ -391,7 +391,7 @@ def _read_shape(config: Any) -> _Shape:
 
 
 def past_bytes(model: AnyClassifier, length: int) -> int:
-    """Return the bytes of the keys and values of so many tokens in all layers."""
+    """Return the bytes of the keys and values of `length` tokens in all layers."""
     config: Any = model.module.config
     heads = config.num_attention_heads
     width = getattr(config, "head_dim", None) or config.hidden_size // heads
@@ -412,8 +412,8 @@ def _row_bytes(model: AnyClassifier, length: int, gradients: bool, attention: bo
 def in_chunks(compute: Callable[[slice], T], rows: int, size: int | Callable[[int], int]) -> list[T]:
     """Run `compute` on slices of at most `size` rows; when memory runs out the size is halved, with a note.
 
-    Before each slice the work can be cancelled, and a turn that lends is lent to those who wait in front. `size` may
-    depend on the row with which a slice begins.
+    Before each slice the work can be cancelled, and a turn that lends lets interactive requests pass. `size` may depend
+    on the first row of a slice.
     """
     results: list[T] = []
     start, most = 0, rows
@@ -437,7 +437,7 @@ def in_chunks(compute: Callable[[slice], T], rows: int, size: int | Callable[[in
 
 
 def attempt(compute: Callable[[], T]) -> tuple[T] | None:
-    """Run `compute`; None where memory ran out.
+    """Run `compute` and return its result in a tuple; None if memory ran out.
 
     The exception is dropped, since its traceback would keep the tensors alive during the next attempt.
     """
@@ -464,22 +464,22 @@ def free() -> None:
 
 @functools.cache
 def keep_memory() -> None:
-    """Have the C library keep freed memory until `release_memory`, where it can.
+    """Make the C library keep freed memory until `release_memory`, if it can.
 
-    By default it returns the large arrays of each layer at once, and the next layer gets them again page by page. On a
-    processor this takes a tenth of the time of MiniLM's passes, and a fifth to a third of that of the small embedded
-    models (the benchmark `kept_memory`).
+    By default it returns the large arrays of each layer at once, and the next layer requests them again page by page.
+    On a CPU this takes a tenth of the time of MiniLM's passes, and a fifth to a third of that of the small embedded
+    models (benchmark `kept_memory`).
     """
     _allocator("mallopt")(TRIM_THRESHOLD, KEPT_BYTES)
     _allocator("mallopt")(MMAP_THRESHOLD, MOST_IN_HEAP)
 
 
 def release_memory() -> None:
-    """Return free memory to the operating system, at most once in `REST_SECONDS`, where the C library can.
+    """Return free memory to the operating system, at most once in `REST_SECONDS`, if the C library can.
 
-    The C library keeps freed memory, for each thread apart: a server that computed for many sessions seemed to grow by
-    hundreds of MB and held nothing (the benchmark `page_memory`). Torch keeps that of a GPU, which other programs use
-    too.
+    The C library keeps freed memory separately for each thread: a server that computed for many sessions seemed to grow
+    by hundreds of MB although it held nothing (benchmark `page_memory`). Torch keeps freed memory of a GPU, which other
+    programs use too.
     """
     global _last_release
     now = time.monotonic()
@@ -492,7 +492,7 @@ def release_memory() -> None:
 
 @functools.cache
 def _allocator(name: str) -> Callable[..., int]:
-    """A function of glibc's allocator; elsewhere (macOS, musl, Windows) one that does nothing."""
+    """Return a function of glibc's allocator; elsewhere (macOS, musl, Windows) one that does nothing."""
     try:
         function: Callable[..., int] = getattr(ctypes.CDLL(None), name)
     except (AttributeError, OSError, TypeError):
@@ -512,7 +512,7 @@ def noting() -> Iterator[list[str]]:
 
 
 def note(text: str) -> None:
-    """Add a note, which is shown beside the result."""
+    """Add a note, which is shown with the result."""
     notes = _notes.get()
     if notes is not None and text not in notes:
         notes.append(text)

@@ -1,4 +1,4 @@
-"""BiLRP: which pairs of tokens, one of each text, make two texts similar to a sentence encoder."""
+"""BiLRP: the pairs of tokens, one from each text, that make two texts similar for a sentence encoder."""
 
 from __future__ import annotations
 
@@ -46,8 +46,10 @@ JSON_NAMES: dict[type, str] = {list: "list", dict: "object"}
 
 @dataclass(frozen=True)
 class Encoder:
-    """A sentence encoder. `model`: its transformer, whose classification head is not used. `pooling`: how the states of
-    the tokens become one vector, by their mean or as the first. `normalized`: whether it is divided by its length.
+    """A sentence encoder. `model`: its transformer, whose classification head is not used.
+
+    `pooling`: "mean" of the tokens' states, or "cls" for that of the first token. `normalized`: whether the vector is
+    divided by its length.
     """
 
     model: TextClassifier
@@ -56,13 +58,13 @@ class Encoder:
     max_length: int
 
     def encode(self, text: str) -> EncodedText:
-        """Tokenize a text, truncated to what the encoder reads. Errors: as `TextClassifier.encode`."""
+        """Tokenize a text, truncated to the encoder's maximum length. Errors: as in `TextClassifier.encode`."""
         return self.model.encode(Example(text), self.max_length)
 
     def vectors(
         self, batch: TextBatch, embeds: Float[torch.Tensor, "batch seq d_model"]
     ) -> Float[torch.Tensor, "batch d_model"]:
-        """The vector of each row, before it is divided by its length."""
+        """Return the vector of each row, before it is divided by its length."""
         hidden = self.model.hidden(batch, embeds)
         if self.pooling == "cls":
             return hidden[:, 0]
@@ -74,10 +76,10 @@ class Encoder:
 class TextSimilarity:
     """The similarity of two texts and its parts.
 
-    `value`: the cosine of both vectors, or their product where the encoder does not normalize. `relevance`: of each
-    token of the first text with each of the second, signed, in units of `value`; special tokens included. `rest`: what
-    biases, positions and the softmax hold, alone or with tokens. `relevance` and `rest` sum to `value`: the check.
-    `truncated`: tokens of each text that the encoder did not read.
+    `value`: the cosine of both vectors, or their dot product if the encoder does not normalize. `relevance`: relevance
+    of each pair of tokens, signed, in units of `value`; special tokens included. `rest`: the share of biases, positions
+    and the softmax, alone or with tokens. `relevance` and `rest` sum to `value`, which is the check. `truncated`:
+    number of tokens of each text that the encoder did not read.
     """
 
     model: str
@@ -91,7 +93,7 @@ class TextSimilarity:
     truncated: tuple[int, int]
 
     def pairs(self, count: int | None = None) -> list[tuple[int, int, float]]:
-        """Place in both texts and relevance of the pairs of tokens that are not special, the largest first."""
+        """Return positions in both texts and relevance of the pairs of tokens that are not special, largest first."""
         rows = [place for place, token in enumerate(self.first) if not token.special]
         columns = [place for place, token in enumerate(self.second) if not token.special]
         own = self.relevance[np.ix_(rows, columns)]
@@ -100,7 +102,7 @@ class TextSimilarity:
         return [(rows[row], columns[column], float(own[row, column])) for row, column in places]
 
     def as_json(self) -> dict[str, Any]:
-        """All of it as JSON's values."""
+        """Return the whole result as JSON values."""
         return {**asdict(self), "relevance": self.relevance.tolist(), "check": asdict(self.check)}
 
 
@@ -115,8 +117,9 @@ class VectorRelevance:
 
 @dataclass(frozen=True)
 class EncoderLayout:
-    """The files of a sentence encoder, read without its weights. `folder`: of its transformer. `max_length`: as its
-    settings say, None where they say nothing. `revision`: a hash of all that its numbers depend on.
+    """The settings of a sentence encoder, read without loading its weights. `folder`: folder of its transformer.
+
+    `max_length`: None if the settings do not state it. `revision`: hash of all files that determine the results.
     """
 
     folder: Path
@@ -129,7 +132,7 @@ class EncoderLayout:
 def read_layout(model: str) -> EncoderLayout:
     """Read the settings of a sentence encoder: `minilm`, a hub ID, or a folder that sentence-transformers has saved.
 
-    Errors: no such folder, another layout or pooling, settings that change the text before it is read.
+    Errors: a missing folder, an unsupported layout or pooling, settings that change the text before it is read.
     """
     folder = locate_base(model, "model")
     if not (folder / MODULES).is_file():
@@ -198,14 +201,14 @@ def _read(file: Path, kind: type) -> Any:
 
 
 def text_similarity(text: str, other: str, model: str = "minilm") -> TextSimilarity:
-    """Similarity of two texts, with the relevance of each pair of their tokens.
+    """Return the similarity of two texts, with the relevance of each pair of their tokens.
 
-    The similarity of vectors a and b is the sum over dimensions of a_h b_h. LRP (the rules of `attn_lrp`) shares each
-    a_h out among the tokens of the first text, each b_h among those of the second; the relevance of a pair is the sum
-    over dimensions of the product of its shares. The lengths of the vectors count as constants, as in the source. On a
-    model without nonlinearities it is the second derivative times both inputs. Source: Eberle et al. (2022), Building
-    and interpreting deep similarity models; Vasileiou and Eberle (2024), Explaining text similarity in transformer
-    models.
+    The similarity of vectors a and b is the sum over dimensions of a_h b_h. LRP (the rules of `attn_lrp`) distributes
+    each a_h over the tokens of the first text, and each b_h over those of the second; the relevance of a pair is the
+    sum over dimensions of the product of its shares. The lengths of the vectors are treated as constants, as in the
+    source. For a model without nonlinearities, it is the second derivative times both inputs. Source: Eberle et al.
+    (2022), Building and interpreting deep similarity models; Vasileiou and Eberle (2024), Explaining text similarity in
+    transformer models.
 
     Errors: those of `load_encoder`; a text without a token.
     """
@@ -224,7 +227,7 @@ def text_similarity(text: str, other: str, model: str = "minilm") -> TextSimilar
 
 
 def similarity_key(text: str, other: str, model: str = "minilm") -> str:
-    """The cache key of a similarity. Reads the model's files, never loads it."""
+    """Return the cache key of a similarity. Reads the model's files, never loads it."""
     return key_for(
         {
             "schema": SCHEMA,
@@ -239,7 +242,7 @@ def similarity_key(text: str, other: str, model: str = "minilm") -> str:
 
 
 def similarity_of(encoder: Encoder, first: EncodedText, second: EncodedText) -> TextSimilarity:
-    """The similarity of two tokenized texts. The caller must hold the device."""
+    """Return the similarity of two tokenized texts. The caller must hold the device."""
     one, two = vector_relevance(encoder, first), vector_relevance(encoder, second)
     lengths = (max(float(np.linalg.norm(part.vector)), LEAST_LENGTH) for part in (one, two))
     scale = math.prod(lengths) if encoder.normalized else 1.0
@@ -257,13 +260,13 @@ def similarity_of(encoder: Encoder, first: EncodedText, second: EncodedText) -> 
 
 
 def vector_relevance(encoder: Encoder, encoded: EncodedText) -> VectorRelevance:
-    """Share each dimension of a text's vector out among its tokens, by the rules of AttnLRP."""
+    """Distribute each dimension of a text's vector over its tokens, by the rules of AttnLRP."""
     parts = list(_relevance_in_parts(encoder, encoded))
     return VectorRelevance(*(np.concatenate(own) for own in zip(*parts, strict=True)))
 
 
 def _relevance_in_parts(encoder: Encoder, encoded: EncodedText) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Vector, tokens and rest of some dimensions after the other: a row of a batch each."""
+    """Yield vector, tokens and rest for a few dimensions at a time; each dimension is a row of a batch."""
     model = encoder.model
     for start in range(0, model.embedding.embedding_dim, DIMENSIONS_AT_ONCE):
         check_cancelled()

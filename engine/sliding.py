@@ -29,11 +29,11 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class SlidingWindow:
-    """The predictions of one picture under a window of `window` x `window` patches.
+    """The predictions for one picture without a window of `window` x `window` patches.
 
-    `positions`: row and column of the window's first patch, from 0, in reading order; each `stride` patches further,
-    and the last in each direction at the edge, so that every patch is covered. `whole`: probabilities of the picture as
-    it is; `probabilities`: with the window removed, a row for each position.
+    `positions`: row and column of the window's first patch, from 0, in reading order, `stride` patches apart; the last
+    one in each direction is at the edge, so that every patch is covered. `whole`: probabilities for the complete
+    picture. `probabilities`: a row per position, with the window removed.
     """
 
     model: str
@@ -49,39 +49,41 @@ class SlidingWindow:
 
     @property
     def predicted(self) -> int:
-        """The index of the class of the picture as it is."""
+        """The index of the class predicted for the complete picture."""
         return int(self.whole.argmax())
 
     def falls(self, target: int) -> Float[np.ndarray, "position"]:
-        """The fall of the probability of a class at each position, negative where it rises."""
+        """Return the drop of the probability of a class at each position, negative if it rises."""
         return self.whole[target] - self.probabilities[:, target]
 
     def covered(self, position: int) -> Bool[np.ndarray, "row column"]:
-        """The patches under the window at this position."""
+        """Return the mask of the patches under the window at this position."""
         return _covers(self.grid, self.window, [self.positions[position]])[0]
 
     def heat_map(self, target: int) -> Float[np.ndarray, "row column"]:
-        """The mean fall over the windows that cover each patch: the method `occlusion`, at stride 1."""
+        """Return the mean drop over the windows that cover each patch. At stride 1 this is the method `occlusion`."""
         covers = _covers(self.grid, self.window, self.positions).reshape(len(self.positions), -1)
         means: Float[np.ndarray, "patch"] = covers.T @ self.falls(target) / covers.sum(0)
         return means.reshape(self.grid)
 
     def prediction(self, position: int | None = None) -> Prediction:
-        """The prediction with the window at this position, None for the picture as it is. Its logits are the
-        logarithms of the probabilities."""
+        """Return the prediction with the window at this position; None for the complete picture.
+
+        Its logits are the logarithms of the probabilities.
+        """
         shares = self.whole if position is None else self.probabilities[position]
         logs = np.log(np.maximum(shares, np.finfo(np.float64).tiny))
         return Prediction(self.labels, tuple(logs.tolist()), tuple(shares.tolist()))
 
     def as_json(self) -> dict[str, Any]:
-        """All of it as JSON's values, positions from 1."""
+        """Return the whole result as JSON values, with positions from 1."""
         positions = [[row + 1, column + 1] for row, column in self.positions]
         arrays = {"whole": self.whole.tolist(), "probabilities": self.probabilities.tolist()}
         return {**asdict(self), "positions": positions, **arrays}
 
 
 def window_positions(grid: tuple[int, int], window: int, stride: int) -> tuple[tuple[int, int], ...]:
-    """The first patch of the window at each position, in reading order. See `SlidingWindow`."""
+    """Return the first patch of the window at each position, in reading order. See `SlidingWindow`."""
     starts = (sorted({*range(0, size - window + 1, stride), size - window}) for size in grid)
     return tuple(product(*starts))
 
@@ -95,7 +97,7 @@ def check_window(grid: tuple[int, int], window: int, stride: int) -> None:
 
 
 def class_index(labels: Sequence[str], target: str | None, predicted: int) -> int:
-    """The class by its label or number, None for the predicted one. Errors: the model has no such class."""
+    """Return the index of a class, given by label or number; None is the predicted one. Errors: no such class."""
     if target is None:
         return predicted
     if target in labels:
@@ -121,7 +123,7 @@ def slide_window(
     """Remove a square of patches at every position and predict each time, in shared passes. Cached.
 
     Source: Zeiler and Fergus (2014), Visualizing and understanding convolutional networks, section 4.2.
-    Errors: a window or a stride that does not fit the grid, another removal, a model that predicts a score.
+    Errors: a window or stride that does not fit the grid, an unknown removal, a model that predicts a score.
     """
     key = sliding_key(model, picture, window, stride, operator, dtype)
     if (entry := result_store().get(key)) is not None:
@@ -145,7 +147,7 @@ def slide_window(
 def sliding_key(
     model: str, picture: Picture, window: int, stride: int, operator: str = PATCH_OPERATORS[0], dtype: str = DTYPES[0]
 ) -> str:
-    """The cache key. Reads the model's files, never loads it. Errors: as `slide_window`."""
+    """Return the cache key. Reads the model's files, never loads it. Errors: as in `slide_window`."""
     view = read_view(model)
     check_window(view.grid, window, stride)
     check_removal(operator, "image")

@@ -1,4 +1,4 @@
-"""SQLite through SQLAlchemy: WAL, and transactions that say at their begin whether they write."""
+"""SQLite through SQLAlchemy: WAL mode, and transactions that declare at their start whether they write."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from engine.lazy import sqlalchemy as sa
 
 
 def sqlite_engine(address: str, busy_seconds: float, *pragmas: str) -> sa.Engine:
-    """An engine that many processes may write through: who finds it busy waits for `busy_seconds`.
+    """Create an engine for concurrent writes by many processes. A busy database is awaited for `busy_seconds`.
 
-    A transaction takes the turn to write as it begins, unless its execution options say `reading=True`.
+    A transaction takes the write lock as it begins, unless its execution options have `reading=True`.
     """
     memory = {"poolclass": sa.StaticPool} if address == "sqlite://" else {}
     options = {"timeout": busy_seconds, "check_same_thread": False}
@@ -18,7 +18,7 @@ def sqlite_engine(address: str, busy_seconds: float, *pragmas: str) -> sa.Engine
 
     @sa.event.listens_for(engine, "connect")
     def connected(link: Any, _record: Any) -> None:
-        link.isolation_level = None  # SQLAlchemy says BEGIN below; the driver must not say it late
+        link.isolation_level = None  # BEGIN is sent below; the driver must not send a late one
         for pragma in ("journal_mode=WAL", *pragmas):
             link.execute(f"PRAGMA {pragma}")
 

@@ -28,14 +28,14 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class ResultStore(Store):
-    """The store in the home folder, with the results that come with the project.
+    """The store in the home folder, combined with the results that are shipped with the project.
 
-    Shipped results are looked up and not copied into the folder: they are there in a read-only or full home and after
-    `cache clear`, and the size of the cache counts only what was computed here.
+    Shipped results are looked up and not copied into the folder: they are available with a read-only or full home
+    folder and after `cache clear`, and the size of the cache counts only results computed here.
     """
 
     heard: dict[str, bytes] | None = None
-    """If set, records all that is put: a worker on another machine sends it back."""
+    """If set, records all entries that are stored: a worker on another machine sends them back."""
 
     def get(self, key: str) -> tuple[Meta, Arrays] | None:
         found = shipped.find(key) or super().get(key)
@@ -53,13 +53,13 @@ class ResultStore(Store):
         return stored
 
     def _fetch(self, key: str) -> bool:
-        """Take an entry from the mirror, on a worker that has one."""
+        """Copy an entry from the mirror on a worker that has one, and return whether it was stored."""
         body = None if self.heard is None else read_mirrored(key)
         return body is not None and self.put_body(key, body)
 
 
 def result_store() -> ResultStore:
-    """Return the store, shared by all threads; one each per process, `EXEGESIS_HOME` and bound."""
+    """Return the store, shared by all threads: one for each process, `EXEGESIS_HOME` and size limit."""
     name = (home() / "cache", _bound(), os.getpid())
     with _lock:
         if name not in _stores:

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     import transformers
 
     from engine.models import loading
-else:  # words and edits are read without the libraries that run models
+else:  # words and edits do not need the libraries that run models
     transformers, loading = LazyModule("transformers"), LazyModule("engine.models.loading")
 
 
 def _combining_marks() -> str:
-    """The marks of Unicode that follow a letter, as ranges of a character class."""
+    """Return the combining marks of Unicode as ranges of a character class."""
     held = (*range(0x300, 0x3400), *range(0xA000, 0xAC00), *range(0xFB00, 0x17000), *range(0x1B000, 0x1F000))
     marks = [at for at in (*held, *range(0xE0100, 0xE01F0)) if unicodedata.category(chr(at))[0] == "M"]
     starts = [at for place, at in enumerate(marks) if not place or marks[place - 1] != at - 1]
@@ -46,20 +46,20 @@ MARKS = _combining_marks()
 WORD = re.compile(rf"\w[\w{MARKS}]*(?:['’-]\w[\w{MARKS}]*)*")
 """A word: letters and digits with their combining marks, and apostrophes and hyphens inside."""
 MASKED_MODEL = "bases/bert-generated"
-"""The embedded masked language model: it has read generated reviews."""
+"""The embedded masked language model, trained on generated reviews."""
 ROWS_AT_ONCE = 64
-"""Sequences of a masked language model at once."""
+"""Number of sequences per pass of a masked language model."""
 STARTS = ("Ġ", "▁")
 """How byte-level and sentence-piece tokenizers mark a token that begins a word."""
 CONTINUES = "##"
 """How word-piece tokenizers mark a token that continues a word."""
 EDGE = 8
-"""Tokens that a part of a long text leaves free for the masked model, since its first and last word may be cut."""
+"""Tokens that a part of a long text leaves free at each end, since its first and last word may be cut."""
 
 
 @dataclass(frozen=True, order=True)
 class Word:
-    """A word of an example. `segment`: 0 in the text, 1 in the second text of a pair; offsets are characters there."""
+    """A word of an example. `segment`: 0 in the text, 1 in the second text of a pair. Offsets count its characters."""
 
     segment: int
     start: int
@@ -69,14 +69,14 @@ class Word:
 
 @dataclass(frozen=True)
 class Edit:
-    """A word and what takes its place; an empty `replacement` deletes it."""
+    """A word and its replacement; an empty `replacement` deletes it."""
 
     word: Word
     replacement: str = ""
 
 
 def words_of(example: Example) -> tuple[Word, ...]:
-    """The words of a text or pair in reading order, without punctuation."""
+    """Return the words of a text or pair in reading order, without punctuation."""
     return tuple(
         Word(segment, found.start(), found.end(), found.group())
         for segment, text in enumerate((example.text, example.text_pair or ""))
@@ -85,17 +85,17 @@ def words_of(example: Example) -> tuple[Word, ...]:
 
 
 def overlaps(token: Token, word: Word) -> bool:
-    """Whether a token shares a character with a word: with none of them, the model does not read the word."""
+    """Whether a token shares a character with a word. The model does not read a word that no token overlaps."""
     return not token.special and token.segment == word.segment and token.start < word.end and word.start < token.end
 
 
 def word_scores(
     explanation: Explanation, words: Sequence[Word], first_token: bool = False
 ) -> Float[np.ndarray, "word"]:
-    """The sum of the scores of the tokens of each word; NaN for a word that the model does not read.
+    """Return the sum of the token scores of each word; NaN for a word that the model does not read.
 
-    `first_token`: the score of its first token instead. A random order stays one then, while sums of random scores
-    would be larger for words of several tokens.
+    `first_token`: take the score of the first token instead. This keeps a random order random, while sums of random
+    scores would be larger for words of several tokens.
     """
     scored = list(zip(explanation.tokens, explanation.scores.tolist(), strict=True))
     inside = ([score for token, score in scored if overlaps(token, word)] for word in words)
@@ -103,7 +103,7 @@ def word_scores(
 
 
 def with_fixed_classes(model: str, example: Example) -> Example:
-    """The example itself; of a causal language model, as a prompt whose edits have the same classes as itself."""
+    """Return the example; for a causal language model, as a prompt whose edits have the same classes as itself."""
     if not catalog.is_causal(model):
         return example
     prompt = example if isinstance(example, Prompt) else Prompt(example.text, example.text_pair)
@@ -111,9 +111,9 @@ def with_fixed_classes(model: str, example: Example) -> Example:
 
 
 def edited(example: Example, edits: Iterable[Edit]) -> Example:
-    """The example with all edits made. A deleted word takes one space beside it along.
+    """Return the example with all edits applied. Deleting a word also removes one space next to it.
 
-    Errors: two edits of the same word; a word that the example does not have.
+    Errors: two edits of the same word; a word that is not in the example.
     """
     texts = [example.text, example.text_pair or ""]
     last: Word | None = None
@@ -139,14 +139,14 @@ def _overlap(word: Word, later: Word) -> bool:
 
 
 def like(word: str, replacement: str) -> str:
-    """The replacement in the case of the word: capitals throughout, a first capital, or as it is."""
+    """Return the replacement in the case of the word: all capitals, a first capital, or unchanged."""
     if len(word) > 1 and word.isupper():
         return replacement.upper()
     return replacement[:1].upper() + replacement[1:] if word[:1].isupper() else replacement
 
 
 def whole_words(tokenizer: Any) -> dict[str, int]:
-    """The words of a vocabulary that are one token each, letters only, in lower case, with their ids.
+    """Return the words of a vocabulary that are single tokens of letters only, in lower case, with their ids.
 
     Errors: there is none.
     """
@@ -158,7 +158,7 @@ def whole_words(tokenizer: Any) -> dict[str, int]:
         if (pieces and token.startswith(CONTINUES)) or (marked and not token.startswith(STARTS)):
             continue
         word = token[1:] if marked else token
-        if marked and not word.isascii():  # byte-level tokenizers write bytes as other letters
+        if marked and not word.isascii():  # byte-level tokenizers represent bytes by other letters
             word = tokenizer.convert_tokens_to_string([token]).strip()
         if word.isalpha() and (len(word) > 1 or word.lower() in "ai"):
             found.setdefault(word.lower(), place)
@@ -168,9 +168,9 @@ def whole_words(tokenizer: Any) -> dict[str, int]:
 
 
 def near_words(model: TextClassifier, words: Sequence[str], count: int) -> list[list[str]]:
-    """For each word, the `count` words of one token whose embeddings in the model have the largest cosine with its own.
+    """Return for each word the `count` nearest single-token words, by the cosine of the model's word embeddings.
 
-    The embedding of a word is the mean over its tokens. The word itself is left out. The caller must hold the device.
+    The embedding of a word is the mean over its tokens. The word itself is excluded. The caller must hold the device.
     """
     known = whole_words(model.tokenizer)
     names = list(known)
@@ -194,7 +194,7 @@ def near_words(model: TextClassifier, words: Sequence[str], count: int) -> list[
 
 @dataclass(frozen=True)
 class MaskedModel:
-    """A masked language model. `words`: what it can put in a place, each one token of its vocabulary."""
+    """A masked language model. `words`: the words that it can predict, each a single token of its vocabulary."""
 
     id: str
     revision: str
@@ -206,9 +206,9 @@ class MaskedModel:
     device: torch.device
 
     def probabilities(self, example: Example, words: Sequence[Word]) -> Float[np.ndarray, "place word"]:
-        """The probability of each of `self.words` in each place, with that place masked alone; rows sum to 1.
+        """Return the probability of each of `self.words` in each place, with only that place masked; rows sum to 1.
 
-        Errors: a place beyond what the model reads. The caller must hold the device.
+        Errors: a place beyond the model's maximum length. The caller must hold the device.
         """
         rows = [self._masked(example, word) for word in words]
         return np.concatenate(
@@ -250,14 +250,14 @@ class MaskedModel:
 def load_masked_model(name: str = MASKED_MODEL) -> MaskedModel:
     """Load a masked language model: an embedded base, a folder, or a hub id, safetensors only.
 
-    Errors: as `locate_base`; it has no mask token, or its checkpoint holds no head for masked words.
+    Errors: as in `locate_base`; a model without a mask token, or a checkpoint without a masked-language-model head.
     """
     folder = locate_base(name, "masked_model")
     return _load(name, folder, masked_revision(name), runtime.device())
 
 
 def masked_revision(name: str = MASKED_MODEL) -> str:
-    """The hash of the weights, for cache keys. Reads the file, never loads the model."""
+    """Return the hash of the weights, for cache keys. Reads the file, never loads the model."""
     return weights_sha256(locate_base(name, "masked_model"))
 
 
@@ -290,7 +290,7 @@ def reads_all(masked: MaskedModel, example: Example) -> bool:
 
 
 def around(masked: MaskedModel, example: Example, word: Word) -> tuple[Example, Word]:
-    """As much of the word's own text as the masked model reads, the word in its middle, and the word there."""
+    """Return the part of the word's text that the masked model can read, centered on the word, and the word there."""
     text = (example.text, example.text_pair or "")[word.segment]
     spans = [span for span in tokenize(masked.tokenizer, text, None, return_offsets_mapping=True)["offset_mapping"]
              if span[0] < span[1]]  # fmt: skip
@@ -304,7 +304,7 @@ def around(masked: MaskedModel, example: Example, word: Word) -> tuple[Example, 
 def likely_words(
     masked: MaskedModel, example: Example, words: Sequence[Word], count: int
 ) -> list[list[tuple[str, float]]]:
-    """For each word, the `count` most probable others in its place, with their probabilities."""
+    """Return for each word the `count` most probable other words in its place, with their probabilities."""
     shares = masked.probabilities(example, words)
     order = np.argsort(-shares, axis=1, kind="stable")[:, : count + 1]
     return [
@@ -317,10 +317,10 @@ def sampled_words(
     masked: MaskedModel, example: Example, words: Sequence[Word], draws: int, generator: np.random.Generator,
     others: bool = False,
 ) -> list[list[str]]:  # fmt: skip
-    """For each word, `draws` words drawn from what the masked model expects in its place, the word itself among them.
+    """Draw `draws` words for the place of each word from the masked model's distribution, including the word itself.
 
-    The draws are independent of the word that stands there, given the rest of the text. Of a text that is too long for
-    the masked model, the rest is the part `around` the word. `others`: the word itself is not among them.
+    Given the rest of the text, the draws are independent of the word in that place. If the text is too long for the
+    masked model, the rest is the part `around` the word. `others`: exclude the word itself.
     """
     if reads_all(masked, example):
         shares = masked.probabilities(example, words)

@@ -13,11 +13,11 @@ TableRow = Mapping[str, Any]
 ColumnTypes = Mapping[str, type]
 """The type of each column: `str`, `int`, `float` or `bool`; any value may be None."""
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""A spreadsheet takes a cell that begins with one of these for a formula."""
+"""First characters of cells that a spreadsheet reads as formulas."""
 
 
 def escape_cell(text: str) -> str:
-    """Return the text as a cell, after an apostrophe where a spreadsheet would take it for a formula."""
+    """Return the text as a cell, with a leading apostrophe if a spreadsheet would read it as a formula."""
     return f"'{text}" if text.startswith(FORMULA_STARTS) else text
 
 
@@ -43,7 +43,7 @@ def to_json(rows: Iterable[TableRow]) -> str:
 
 
 def to_parquet(rows: Iterable[TableRow], types: ColumnTypes) -> bytes:
-    """Return rows as Parquet, with the columns of `types` in their order, also where no row has a value in one."""
+    """Return rows as Parquet, with the columns of `types` in their order, even if no row has a value in one."""
     import pyarrow
     from pyarrow import parquet
 

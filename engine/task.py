@@ -22,7 +22,7 @@ from engine.runtime import in_chunks, memory_budget, rows_at_once
 T = TypeVar("T")
 ATTENTION_REMEMBERED = 2
 ATTENTION_SHARE = 0.25
-"""Of the memory budget: attention that is larger is not remembered."""
+"""Share of the memory budget; attention that takes more is not memoized."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,13 +35,13 @@ class TaskItem:
     seed: int
 
     def generator(self, *part: int) -> np.random.Generator:
-        """Randomness that depends on the seed and the input (and which part of the work), not on the batch."""
+        """Return a generator that depends on the seed, the input and the part of the work, not on the batch."""
         return np.random.default_rng([self.seed, *self.encoded.ids.tolist(), *part])
 
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
-    """One score a position (special tokens included), with the method's own check and cost."""
+    """One score per position (special tokens included), with the method's own check and cost."""
 
     scores: Float[np.ndarray, "seq"]
     evaluations: int
@@ -57,11 +57,11 @@ class Captured(NamedTuple):
     """Before the softmax: scaled, position bias included, not masked."""
     probabilities: Float[torch.Tensor, "layer head query key"]
     scales: Float[torch.Tensor, "layer head"] | None = None
-    """Factors of the heads' outputs; None where none is scaled."""
+    """Factors of the heads' outputs; None if no head is scaled."""
 
 
 Reduce = Callable[[Int[np.ndarray, "row"], "torch.Tensor"], None]
-"""Takes rows, in rising order, and their gradients `[row seq width]`."""
+"""Takes rows, in ascending order, and their gradients `[row seq width]`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class Task:
     model: AnyClassifier
     items: Sequence[TaskItem]
     explain_with: Callable[[str], list[Attribution]] | None = None
-    """Runs another method, at its defaults, on the same items: for ensembles. Served from the cache where it can be."""
+    """Runs another method at its defaults on the same items, for ensembles. Cached explanations are reused."""
 
     @property
     def examples(self) -> list[EncodedInput]:
@@ -88,11 +88,11 @@ class Task:
     def values(
         self, index: Int[np.ndarray, "row"], keep: Bool[np.ndarray, "row seq"], operator: str
     ) -> Float[np.ndarray, "row"]:
-        """m of item `index[row]` with every position outside `keep[row]` removed."""
+        """Return m of item `index[row]` with all positions outside `keep[row]` removed."""
         return coalition_values(self.model, self.examples, self.targets, index, keep, operator)
 
     def masked_values(self, kept: Sequence[Bool[np.ndarray, "_ _"]], operator: str) -> list[np.ndarray]:
-        """m for each item's own feature masks, all items in shared passes."""
+        """Return m for each item's own feature masks. All items share passes."""
         width = max(len(e) for e in self.examples)
         keep = np.concatenate([token_masks(e, k, width) for e, k in zip(self.examples, kept, strict=True)])
         index = np.repeat(np.arange(len(kept)), [len(k) for k in kept])
@@ -108,11 +108,12 @@ class Task:
         place: str = EMBEDDING,
         passes: Sequence[Sequence[int]] | None = None,
     ) -> Float[np.ndarray, "row"]:
-        """Gradients of a quantity of each row's target at the given points, handed to `reduce` chunk by chunk.
+        """Compute the gradients of a quantity of each row's target at the given points; `reduce` takes them in chunks.
 
-        The points are embeddings, or what the model has at another place. The quantity is the logit f or the
-        probability m. `passes`: rows that share one pass forward, the one with the longest input first, whose points
-        are read; by default each row has its own. All go back together. Returns the value of each row.
+        The points are embeddings, or the model's values at another `place`. The quantity is the logit f or the
+        probability m. `passes`: groups of rows that share one forward pass, the row with the longest input first, whose
+        points are read; by default each row has its own pass. Backward passes are batched. Returns the value of the
+        quantity of each row.
         """
         model = self.model
         given = [[row] for row in range(len(index))] if passes is None else passes
@@ -134,7 +135,7 @@ class Task:
             order = np.concatenate(turns)
             if len(turns) == 1:
                 (unit,) = torch.autograd.grad(logits, point, slopes)
-                reduce(order, unit * sizes[0] if sizes else unit)  # last: a chunk that runs out of memory is done again
+                reduce(order, unit * sizes[0] if sizes else unit)  # last: a chunk that runs out of memory is repeated
             else:
                 own = torch.eye(len(turns), dtype=slopes[0].dtype, device=model.device)
                 batched = [torch.tensordot(one, slope, dims=0) for one, slope in zip(own, slopes, strict=True)]
@@ -152,8 +153,11 @@ class Task:
     def read_targets(
         self, shared: bool, batch: Any, embeds: Float[torch.Tensor, "row seq d_model"], every_class: bool = False
     ) -> Callable[[Int[np.ndarray, "row"], Sequence[int]], torch.Tensor]:
-        """By one pass forward the logit of each row's target, or of `every_class`. Takes an item for each row, and its
-        target. `shared`: a row begins with several items' inputs."""
+        """Return a function that reads the logit of each row's target, or of `every_class`, from one forward pass.
+
+        The function takes an item and its target for each row. `shared`: whether a row has several items, whose inputs
+        are prefixes of it.
+        """
         model = self.model
         if shared and isinstance(model, CausalModel):
             hidden = model.hidden(batch, embeds)
@@ -174,9 +178,10 @@ class Task:
         return lambda _, targets: logits if every_class else select_class(logits, targets)
 
     def shared_passes(self, prefixes: bool = True) -> list[list[int]]:
-        """The items that can share a pass forward, each time the one with the longest input first.
+        """Return groups of items that can share a forward pass, in each group the one with the longest input first.
 
-        They have the same input and other targets. `prefixes`: a causal model's inputs may begin the longest one, too.
+        Items of a group have the same input. `prefixes`: whether inputs of a causal model may also be prefixes of the
+        longest one.
         """
         if len(self.items) == 1:
             return [[0]]
@@ -205,8 +210,8 @@ class Task:
     ) -> list[T]:
         """Run `compute` on as many passes at a time as fit into memory with the gradients of all their rows.
 
-        It takes the rows of each pass in a column. Passes of as many rows go together, and one of too many is taken
-        apart. `attention`: whether the attention of all layers must fit as well.
+        `compute` takes the rows of each pass as a column. Passes with equally many rows are batched, and one with too
+        many rows is split. `attention`: whether the attention of all layers must fit as well.
         """
         most = rows_at_once(self.model, max(map(len, self.examples)), gradients=True, attention=attention)
         fitting = sorted((own[at : at + most] for own in passes for at in range(0, len(own), most)), key=len)
@@ -229,7 +234,7 @@ class Task:
         return [result for part in parts for result in part]
 
     def attention(self, item: TaskItem) -> Captured:
-        """Of one example. The last examples' are remembered, so that all attention methods share one pass."""
+        """Return the attention of one example. Memoized for the last examples: all attention methods share one pass."""
         memo = self.model.memo.setdefault("attention", {})
         key = item.encoded.key
         if key not in memo:
@@ -240,7 +245,7 @@ class Task:
         return memo[key]
 
     def _captured(self, item: TaskItem, memo: dict[bytes, Captured]) -> Captured:
-        while len(memo) >= ATTENTION_REMEMBERED:  # room is made first, and where nobody comes between
+        while len(memo) >= ATTENTION_REMEMBERED:  # room is made first, in the chunk: the device is not lent here
             memo.pop(next(iter(memo)))
         with torch.no_grad():
             _, recorder = self.model.logits_with_attention(self.model.collate([item.encoded]))
@@ -260,10 +265,10 @@ def _begins(shorter: EncodedInput, longer: EncodedInput) -> bool:
 def _slopes(
     model: AnyClassifier, logits: torch.Tensor, targets: Sequence[int], quantity: str
 ) -> tuple[Float[torch.Tensor, "batch"], torch.Tensor, Float[torch.Tensor, "batch 1"] | None]:
-    """The quantity of each row's target, and its derivative by the logits as a slope and the size of that, None for 1.
+    """Return the quantity of each row's target, and its derivative by the logits as a slope and a factor (None for 1).
 
-    The logits are those of the targets where the quantity is the logit, else of every class. Near certainty a
-    probability's derivative is too small for half precision, in which slopes go back.
+    The logits are those of the targets if the quantity is the logit, else of every class. Near certainty the derivative
+    of a probability is too small for half precision, in which slopes are backpropagated; hence the factor.
     """
     if quantity == LOGIT:
         return logits.detach(), torch.ones_like(logits), None

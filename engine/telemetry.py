@@ -1,6 +1,7 @@
 """Events and counts of this process, for the log and for `engine.monitoring`.
 
-An event is a name with plain values: of a job, a model, a method. It never holds what people type, upload or vote.
+An event is a name with plain values, such as a job, a model or a method. It never holds what people type, upload or
+vote.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ LOG_FORMAT = "EXEGESIS_LOG_FORMAT"
 LOG_FORMATS = ("text", "json")
 OWN_LOGGERS = ("exegesis", "components")
 FRAMES = 5
-"""Innermost places of an error in its line."""
+"""Number of innermost stack frames in the log line of an error."""
 HTTP_REQUESTS, OPEN_PAGES = "exegesis_http_requests_total", "exegesis_open_pages"
 EXPLAINED, EXPLANATION_SECONDS = "exegesis_explanation_seconds_count", "exegesis_explanation_seconds_sum"
-"""The names of what is counted."""
+"""The names of the counters."""
 Value = str | int | float | bool | None
 
 
@@ -37,10 +38,10 @@ def log_event(log: logging.Logger, event: str, level: int = logging.INFO, **fiel
 
 
 class JsonFormatter(logging.Formatter):
-    """A record as a JSON object on one line: time (UTC), level, logger, process, event, and the fields of the event.
+    """Formats a record as one line of JSON: time (UTC), level, logger, process, event, and the fields of the event.
 
-    Of other records the event is the message without its arguments, and of an error its type and places without its
-    message: both may hold what people typed.
+    For other records the event is the message without its arguments. An error is logged with its type and stack frames,
+    without its message. Arguments and error messages may hold what people typed.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -64,7 +65,7 @@ def _error_fields(error: BaseException) -> Mapping[str, object]:
 
 
 def log_format() -> str:
-    """The value of `EXEGESIS_LOG_FORMAT`, "text" by default. Errors: it is neither text nor json."""
+    """Return the value of `EXEGESIS_LOG_FORMAT`, "text" by default. Errors: it is neither text nor json."""
     wanted = os.environ.get(LOG_FORMAT, "").strip() or LOG_FORMATS[0]
     if wanted not in LOG_FORMATS:
         raise unknown(LOG_FORMAT, wanted, LOG_FORMATS)
@@ -72,7 +73,7 @@ def log_format() -> str:
 
 
 def configure_logging() -> None:
-    """Log as `EXEGESIS_LOG_FORMAT` says. Errors: as `log_format`.
+    """Configure logging by `EXEGESIS_LOG_FORMAT`. Errors: as in `log_format`.
 
     With json, everything that reaches Python's root logger goes to stderr as JSON lines, and events are included.
     """
@@ -103,10 +104,10 @@ class Counts:
             self._sums[name][tuple(sorted(labels.items()))] += amount
 
     def sums(self, name: str) -> dict[Labels, float]:
-        """The sums of this name by labels."""
+        """Return the sums of this name by labels."""
         with self._lock:
             return dict(self._sums[name])
 
 
 counts = Counts()
-"""Of this process, since its start."""
+"""The counts of this process since its start."""

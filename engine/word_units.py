@@ -1,17 +1,17 @@
-"""Tokens as people read them: a token, word, sentence or turn is a unit, by character offsets into the original text.
+"""Units of a text: its tokens, words, sentences or turns, by character offsets into the original text.
 
-Two versions of a text are aligned by them (`align`): which are the same, and what stands for what.
+`align` aligns the units of two versions of a text.
 
 A word is a maximal run of characters without white space, and its score is the sum of its tokens' scores. Scripts
-written without spaces (Chinese, Japanese, Thai, ...) have no such words: in a run that holds one of their characters
-every token stays its own unit. Tokens that share a character, or that cut one visible character in two (byte-level
-pieces of an emoji, a letter and its accent), can only be drawn as one: they are one unit in all views.
+written without spaces (Chinese, Japanese, Thai, ...) have no such words: in a run that contains one of their characters
+every token is its own unit. Tokens that share a character, or that split one visible character (byte-level pieces of an
+emoji, a letter and its accent), can only be drawn together: they are one unit in all views.
 
-A sentence ends with a period, a question mark or an exclamation mark, or with its line. A turn is the text between two
+A sentence ends with a period, a question mark, an exclamation mark or a line break. A turn is the text between two
 special tokens: a message of a chat, a text of a pair.
 
-Some tokens stand for white space alone ("Ġ", "Ċ", "▁"): they have no characters of their own
-(`engine.models.text_classifier` strips them) and are named by a mark, never by what the tokenizer calls them.
+Some tokens are white space only ("Ġ", "Ċ", "▁"): they have no characters of their own
+(`engine.models.text_classifier` strips them) and are shown as a sign, never by the tokenizer's name for them.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ UnitKind = Literal["token", "word", "sentence", "turn"]
 UNITS: tuple[UnitKind, ...] = ("token", "word", "sentence", "turn")
 
 BASELINE = "baseline"
-"""The family of methods whose scores are an order by chance."""
+"""The family of methods whose scores are a random order."""
 ZERO_WIDTH_JOINER = "\u200d"
 SPACE, TAB, BREAK = "␣", "⇥", "⏎"
-"""The names of units that are white space alone."""
+"""The signs for units that consist of white space."""
 # Scripts written without spaces between words, as [first, last] code points.
 UNSPACED = (
     (0x0E00, 0x0EFF),  # Thai, Lao
@@ -53,16 +53,16 @@ UNSPACED = (
     (0x20000, 0x3FFFF),  # rarer ideographs
 )
 SENTENCE_END = re.compile(r"""[.!?…]+["'”’»)\]]*(?=\s)\s*|[。！？]+[」』”’）]*\s*|\s*\n\s*""")
-"""What ends a sentence, with the white space after it."""
+"""Pattern of the end of a sentence, with the white space after it."""
 ABBREVIATION = re.compile(r"\b(Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|cf|e\.g|i\.e|[A-Z])\.$")
-"""Words, and initials of names, whose period ends no sentence."""
+"""Abbreviations and initials, whose period does not end a sentence."""
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A token, word, sentence or turn that is drawn, scored and ranked as one: place in its own text, score, tokens.
+    """A token, word, sentence or turn that is drawn, scored and ranked as one, with its place in its own text.
 
-    `blank`: it consists of white space, and `text` is the sign that is drawn for it.
+    `tokens`: positions of its tokens. `blank`: whether it consists of white space; `text` is then the sign for it.
     """
 
     text: str
@@ -88,16 +88,16 @@ def units(
 
 @functools.lru_cache(maxsize=64)
 def _grouped(tokens: tuple[Token, ...], texts: tuple[str, str], kind: str) -> tuple[tuple[int, ...], ...]:
-    """The positions of each unit; remembered, since all maps of a text have the same."""
+    """Return the positions of each unit. Cached, since all maps of a text have the same units."""
     return tuple(map(tuple, _groups(tokens, texts, JOINED[kind])))
 
 
 def units_of(explanation: Explanation, example: Example, kind: str = "token") -> tuple[Unit, ...]:
     """Return the units of an explanation as they are drawn, ranked and removed.
 
-    Summed ranks would put words of several tokens first. So the words of the random baseline are ranked by their first
-    tokens, which gives every order of the words the same probability; their scores are 1 to the number of words. The
-    same for longer units.
+    Sums of ranks would put words of several tokens first. The words of the random baseline are therefore ranked by
+    their first tokens, which makes every order equally probable; their scores are 1 to the number of words. Longer
+    units are treated likewise.
     """
     all_units = units(explanation.tokens, explanation.scores, example, kind)
     by_chance = kind != UNITS[0] and explainer(explanation.provenance.method).family == BASELINE
@@ -112,9 +112,9 @@ def unit_scores(explanation: Explanation, example: Example, kind: str = "token")
 
 
 def split_words(explanation: Explanation, example: Example) -> tuple[str, ...]:
-    """Return, for each token that can be ranked, the word that it is a piece of; empty where it is no piece.
+    """Return, for each token that can be ranked, the word that it is a piece of; empty if it is not a piece.
 
-    Punctuation around a word is no part of it.
+    Punctuation around a word is not part of it.
     """
     words = {at: unit for unit in units_of(explanation, example, "word") for at in unit.tokens}
     tokens = (unit for unit in units_of(explanation, example) if not unit.special)
@@ -139,7 +139,7 @@ Joined = Callable[[str, int, int, Token], bool]
 
 
 def _groups(tokens: Sequence[Token], texts: Sequence[str], joined: Joined) -> Iterator[list[int]]:
-    """Neighboring positions that form one unit. `joined(text, start, end, token)` says whether it goes on."""
+    """Yield the positions of each unit. `joined(text, start, end, token)`: whether a token continues a unit."""
     group: list[int] = []
     start = end = 0
     for position, token in enumerate(tokens):
@@ -168,7 +168,7 @@ def _same_word(text: str, start: int, end: int, token: Token) -> bool:
 
 
 def _same_sentence(text: str, start: int, end: int, token: Token) -> bool:
-    # A token of white space alone stands where the white space ends, but belongs to what is before.
+    # A white-space token is located at the end of the white space, but belongs to the text before it.
     place = token.start if token.start < token.end else max(start, token.start - 1)
     starts = _sentence_starts(text)
     return _inseparable(text, start, end, token) or bisect_right(starts, start) == bisect_right(starts, place)
@@ -176,8 +176,8 @@ def _same_sentence(text: str, start: int, end: int, token: Token) -> bool:
 
 @functools.lru_cache(maxsize=64)
 def _sentence_starts(text: str) -> tuple[int, ...]:
-    """Where the sentences after the first one start."""
-    cased = text != text.lower()  # else every sentence starts in lower case
+    """Return the offsets at which the sentences after the first one start."""
+    cased = text != text.lower()  # otherwise every sentence starts in lower case
     starts = []
     for end in SENTENCE_END.finditer(text):
         goes_on = cased and text[end.end() : end.end() + 1].islower()
@@ -194,11 +194,11 @@ def _same_turn(text: str, start: int, end: int, token: Token) -> bool:
 JOINED: Mapping[str, Joined] = {
     "token": _inseparable, "word": _same_word, "sentence": _same_sentence, "turn": _same_turn,
 }  # fmt: skip
-"""By kind of unit, whether a token goes on the unit before it."""
+"""By kind of unit, the function that says whether a token continues the unit before it."""
 
 
 def _run(text: str, position: int) -> str:
-    """The run of characters without white space around a position."""
+    """Return the run of characters without white space around a position."""
     start = end = position
     while start > 0 and not text[start - 1].isspace():
         start -= 1
@@ -212,7 +212,7 @@ def _unspaced(character: str) -> bool:
 
 
 def _inside_character(text: str, i: int) -> bool:
-    """Whether position `i` lies inside what a person sees as one character (the usual cases of UAX 29)."""
+    """Whether position `i` is inside a user-perceived character (the usual cases of UAX 29)."""
     if not 0 < i < len(text):
         return False
     before, after = text[i - 1], text[i]
@@ -240,7 +240,7 @@ def _unit(
     tokens: Sequence[Token], scores: Float[np.ndarray, "seq"], group: Sequence[int], texts: Sequence[str]
 ) -> Unit:
     members = [tokens[position] for position in group]
-    own = [token for token in members if token.start < token.end] or members  # white space ends no unit
+    own = [token for token in members if token.start < token.end] or members  # white space does not extend a unit
     first, start, end = members[0], min(t.start for t in own), max(t.end for t in own)
     total = float(sum(scores[position] for position in group))
     if first.special:
@@ -252,8 +252,8 @@ def _unit(
 
 
 def _mark(text: str, start: int, end: int) -> str:
-    """The name of the white space in the span; of what stands before it, else after it, where the span is empty."""
-    # Stripped offsets of white space end where it ended, so that what the token read stands before.
+    """Return the sign for the white space in the span; if the span is empty, for that before it, else after it."""
+    # Stripped offsets of white space are at its end, so the white space that the token read is before them.
     near = (text[start:end], text[max(0, start - 1) : start], text[end : end + 1])
     white = next((part for part in near if part.isspace()), " ")
     return BREAK if len(white.splitlines()[0]) < len(white) else TAB if "\t" in white else SPACE
@@ -264,12 +264,12 @@ Name = tuple[str, bool]
 """A piece's text, and whether it is special."""
 Kind = Literal["kept", "changed", "inserted", "deleted"]
 TEXTS = 2
-"""The first text and the second one of a pair."""
+"""Number of texts: the first one, and the second one of a pair."""
 
 
 @dataclass(frozen=True)
 class AlignedColumn:
-    """A place in both versions, or in one: `deleted` stands only in the parent, `inserted` only in the child.
+    """Aligned positions in two versions, or one position: `deleted` is only in the parent, `inserted` in the child.
 
     `text`: 0 in the first text, 1 in the second of a pair.
     """
@@ -281,11 +281,11 @@ class AlignedColumn:
 
 
 def align(parent: Sequence[Piece], child: Sequence[Piece]) -> tuple[AlignedColumn, ...]:
-    """Every piece of both versions once, in reading order; the first text with the first, the second with the second.
+    """Align two versions: each piece appears once, in reading order. First and second texts are aligned separately.
 
-    Pieces with the same text are kept: those that both versions begin and end with, and between these difflib's
-    longest matching blocks (Ratcliff and Metzener, 1988). Between the blocks, pieces stand opposite each other in
-    turn as changed, and what is over is deleted or inserted.
+    Pieces with the same text are kept: the common prefix and suffix, and between them difflib's longest matching blocks
+    (Ratcliff and Metzener, 1988). Between the blocks, pieces are paired in order as changed, and the remaining ones are
+    deleted or inserted.
     """
     versions = zip(_by_text(parent), _by_text(child), strict=True)
     return tuple(
@@ -296,7 +296,7 @@ def align(parent: Sequence[Piece], child: Sequence[Piece]) -> tuple[AlignedColum
 
 
 def _by_text(pieces: Sequence[Piece]) -> list[list[int]]:
-    """Positions by text. A special token belongs to the text before it, the first ones to the first."""
+    """Return positions by text. A special token belongs to the text before it, those at the start to the first text."""
     found: list[list[int]] = [[] for _ in range(TEXTS)]
     current = 0
     for position, piece in enumerate(pieces):
@@ -319,12 +319,12 @@ def _opposite(
 
 
 def _steps(old: Sequence[Name], new: Sequence[Name]) -> list[tuple[str, int, int, int, int]]:
-    """Edit operations from the old names to the new ones, as difflib's opcodes."""
-    # Else one word changed in "good good good good" would be found as the longest block shifted by one.
+    """Return the edit operations from the old names to the new ones, as difflib's opcodes."""
+    # Otherwise one changed word in "good good good good" would be found as the longest block shifted by one.
     head = _shared(old, new)
     tail = _shared(old[head:][::-1], new[head:][::-1])
     ends = len(old) - tail, len(new) - tail
-    # Without autojunk: it would overlook the frequent tokens of long texts.
+    # No autojunk: it would ignore the frequent tokens of long texts.
     between = difflib.SequenceMatcher(None, old[head : ends[0]], new[head : ends[1]], autojunk=False).get_opcodes()
     return [
         ("equal", 0, head, 0, head),
@@ -334,6 +334,6 @@ def _steps(old: Sequence[Name], new: Sequence[Name]) -> list[tuple[str, int, int
 
 
 def _shared(old: Sequence[Name], new: Sequence[Name]) -> int:
-    """Length of the common prefix."""
+    """Return the length of the common prefix."""
     pairs = enumerate(zip(old, new, strict=False))
     return next((place for place, (one, other) in pairs if one != other), min(len(old), len(new)))

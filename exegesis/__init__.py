@@ -1,4 +1,4 @@
-"""Exegesis in Python: explanations of transformer models, computed, judged and shown in a notebook.
+"""Python interface of Exegesis: compute, evaluate and display explanations of transformer models in a notebook.
 
 >>> import exegesis
 >>> result = exegesis.explain("reviews-minilm", "A dull, lifeless film.", ["attn_lrp", "random"], progress=False)
@@ -7,8 +7,8 @@
 >>> result["attn_lrp"].check.ok
 True
 
-Everything is a thin face over `engine`: the numbers, the cache and the options are those of the dashboard and of the
-`exegesis` command. Results show themselves in notebooks and have `to_pandas()`, `to_dict()` and `save(path)`.
+Everything is a thin layer over `engine`: results, cache and options are those of the dashboard and of the `exegesis`
+command. Results are displayed in notebooks and have `to_pandas()`, `to_dict()` and `save(path)`.
 """
 
 from engine.errors import Cancelled, ExegesisError, UsageError
@@ -45,7 +45,7 @@ __all__ = [
 
 
 def methods(kind: str = "text") -> dict[str, str]:
-    """Return the titles of all methods for inputs of a kind, "text" or "image", by their ids.
+    """Return the titles of all methods for a kind of input, "text" or "image", by their ids.
 
     >>> import exegesis
     >>> exegesis.methods()["attn_lrp"]

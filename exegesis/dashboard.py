@@ -1,4 +1,4 @@
-"""The dashboard's link of a result, written by the page's own link builder. Only this module needs Streamlit."""
+"""Links to results in the dashboard, built by the pages' own link builders. Only this module needs Streamlit."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ HOST, PORT = "localhost", 8501
 def open_in_dashboard(
     result: Explanations | ExperimentRun | MapComparison | QuestionAnswer, port: int = PORT, *, host: str = HOST
 ) -> str:
-    """Print and return the link that opens a result on its page, from the cache. The answer of `ask` is one, too.
+    """Print and return the link that opens a result, or an answer of `ask`, on its page, from the cache.
 
     The dashboard (`exegesis app`) has to run on this machine, with the same home folder.
 
@@ -50,7 +50,7 @@ def open_in_dashboard(
     >>> link = exegesis.open_in_dashboard(result)
     http://localhost:8501/text?model=reviews-minilm&text=A+dull+film.&method=attn_lrp
 
-    Errors: no page shows the result, with the reason.
+    Errors: no page can show the result, with the reason.
     """
     with _quiet_pages():
         page, query = page_link(result)
@@ -61,7 +61,7 @@ def open_in_dashboard(
 
 @contextlib.contextmanager
 def _quiet_pages() -> Iterator[None]:
-    """Streamlit logs warnings where its pages are imported without a server."""
+    """Silence the warnings that Streamlit logs when its pages are imported without a server."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -71,7 +71,7 @@ def _quiet_pages() -> Iterator[None]:
 
 
 def page_link(result: Any) -> tuple[navigation.PageEntry, links.Query]:
-    """The page of a result and its link."""
+    """Return the page of a result and its link."""
     if isinstance(result, Explanations):
         return _explanations(result)
     if isinstance(result, ExperimentRun):
@@ -117,7 +117,7 @@ def _comparison(result: MapComparison) -> tuple[navigation.PageEntry, links.Quer
 
 
 def _focus(model: str, content: Any) -> Any:
-    """The input as the pages hold it. A picture goes into the cache, from which the page reads it by its hash."""
+    """Return the input as the pages hold it. A picture is cached, and the page reads it by its hash."""
     if isinstance(content, Picture):
         return picture_choice.PictureFocus(model, picture_sha=store_picture(content.pixels))
     prompt = (content.target, content.contrast, content.chat) if isinstance(content, Prompt) else (None, None, False)

@@ -1,4 +1,4 @@
-"""Results in notebooks: the pages' maps as HTML with their style inside, and bars of progress.
+"""Display of results in notebooks: the pages' maps as HTML with its own style, and progress bars.
 
 An output fetches nothing and runs no script. It follows the theme of the notebook (Jupyter, VS Code, Colab), else that
 of the browser.
@@ -26,7 +26,7 @@ from engine.cli.output import progress_bar, stoppable
 from engine.progress import CancelToken, Report, silent
 
 OUTPUT = "exegesis-output"
-"""The class around an output."""
+"""The CSS class of an output."""
 LIGHT = (
     'body[data-jp-theme-light="true"]',
     "body.vscode-light",
@@ -39,7 +39,7 @@ DARK = (
     "body.vscode-high-contrast:not(.vscode-high-contrast-light)",
     "html[theme=dark]",
 )
-"""Where a notebook says its theme: Jupyter, VS Code and Colab."""
+"""Selectors of the theme of a notebook: Jupyter, VS Code and Colab."""
 CARDS = "exegesis-cards"
 _LAYOUT = (
     f".{OUTPUT}{{background:var(--xg-ground);padding:.6rem .8rem;font:15px/1.5 system-ui,sans-serif;max-width:64rem;"
@@ -54,13 +54,13 @@ _LAYOUT = (
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _STEP = re.compile(rf"\.xg \.([{''.join(TONES.values())}]\d+)\{{[^}}]*\}}")
 _ELSEWHERE = re.compile(r"\[data-testid|st-key-|\[class\*=|\.xg-(prose|grid|list|scroll|item|next|summary|answer)\b")
-"""In the selectors of rules that are for the dashboard's frame, or for what no output has."""
+"""Matches selectors of rules for the dashboard's frame, or for elements that no output has."""
 WIDTH = 110
-"""Columns of tables."""
+"""Maximum width of tables, in characters."""
 
 
 def output_html(sections: Iterable[str], picture: UInt8[np.ndarray, "height width 3"] | None = None) -> str:
-    """Sections of HTML as one output with its style. `picture`: the one below patch maps."""
+    """Return sections of HTML as one output with its style. `picture`: the picture below patch maps."""
     body = "".join(f"<div>{section}</div>" for section in sections)
     scope, pictures = f"o{uuid.uuid4().hex[:10]}", ""
     if picture is not None:
@@ -69,17 +69,17 @@ def output_html(sections: Iterable[str], picture: UInt8[np.ndarray, "height widt
 
 
 def cards_html(cards: Iterable[str]) -> str:
-    """Cards side by side."""
+    """Return the HTML of cards side by side."""
     return f'<div class="{CARDS}">{"".join(cards)}</div>'
 
 
 def table_html(sections: Iterable[RenderableType]) -> str:
-    """Tables and lines of a command as preformatted text; escaped."""
+    """Return tables and lines of a command as preformatted, escaped HTML."""
     return f"<pre>{escape(table_text(sections))}</pre>"
 
 
 def table_text(sections: Iterable[RenderableType]) -> str:
-    """Tables and lines as the command prints them into a pipe, at most `WIDTH` columns wide."""
+    """Return tables and lines as the command prints them into a pipe, at most `WIDTH` characters wide."""
     file = io.StringIO()
     out = Console(file=file, highlight=False, markup=False, emoji=False, width=WIDTH, color_system=None)
     for section in sections:
@@ -88,7 +88,7 @@ def table_text(sections: Iterable[RenderableType]) -> str:
 
 
 def _style(body: str) -> str:
-    """The pages' style sheet, without the steps of color and the rules that the body does not use."""
+    """Return the pages' style sheet, without the color steps and rules that the body does not use."""
     sheet = _STEP.sub(lambda step: step[0] if re.search(rf"\b{step[1]}\b", body) else "", _sheet())
     return f"<style>{sheet}{_LAYOUT}</style>"
 
@@ -100,7 +100,7 @@ def _sheet() -> str:
 
 
 def _compact(sheet: str) -> str:
-    """A style sheet without comments, indentation and rules for what is elsewhere."""
+    """Return a style sheet without comments, indentation and rules for elements that outputs do not have."""
     plain = re.sub(r"\s*\n\s*", "\n", _COMMENT.sub("", sheet))
     rules = re.findall(r"[^{}]+\{[^{}]*\}|[^{}]+\{(?:[^{}]*\{[^{}]*\})*\s*\}", plain)
     return "".join(rule.strip() for rule in rules if not _ELSEWHERE.search(rule.partition("{")[0]))
@@ -108,9 +108,10 @@ def _compact(sheet: str) -> str:
 
 @contextlib.contextmanager
 def working(title: str, progress: bool) -> Iterator[tuple[Report, CancelToken]]:
-    """A report as a bar, in the notebook or the terminal, and a token that Ctrl-C or an interrupted cell cancels.
+    """Show a progress bar, in the notebook or the terminal; yield its report and a cancel token.
 
-    `progress`: False for no bar. What is finished stays in the cache.
+    Ctrl-C or an interrupted cell cancels the token. `progress`: whether to show the bar. Finished work stays in the
+    cache.
     """
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     in_notebook = hasattr(shell, "kernel")
@@ -123,7 +124,7 @@ def working(title: str, progress: bool) -> Iterator[tuple[Report, CancelToken]]:
 
 @contextlib.contextmanager
 def _notebook_bar(title: str) -> Iterator[Report]:
-    """A bar in the output of the cell, which is empty again at the end. It needs no widgets."""
+    """Show a progress bar in the output of the cell, and clear it at the end. It needs no widgets."""
     html, display = _display()
     handle: Any = display(html(bar_html(title, 0, 0)), display_id=True)
 
@@ -137,13 +138,13 @@ def _notebook_bar(title: str) -> Iterator[Report]:
 
 
 def _display() -> tuple[Callable[[str], Any], Callable[..., Any]]:
-    """IPython's HTML and display: a notebook has them, and they are no dependency of ours."""
+    """Return IPython's `HTML` and `display`: every notebook has them, so they are not a dependency of ours."""
     module = sys.modules["IPython"].display
     return module.HTML, module.display
 
 
 def bar_html(label: str, done: int, total: int) -> str:
-    """The bar of progress; without a total it shows that work is going on."""
+    """Return the HTML of a progress bar; without a total it is indeterminate."""
     place = f' value="{done}" max="{total}"' if total else ""
     count = f" {done:,}/{total:,}" if total else ""
     return f"<div><progress{place}></progress> <span>{escape(label)}{count}</span></div>"

@@ -1,6 +1,6 @@
 """Experiments of the Python interface: each takes the fields of its plan as keyword arguments.
 
-Signature and reference are made from the plan, so that a new field of a plan is an argument here without a line.
+Signature and reference are generated from the plan: a new field of a plan becomes an argument without further code.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def documented(own: Experiment) -> Callable[[Function], Function]:
 
 
 def _fields(own: Experiment) -> Mapping[str, Option]:
-    """The options of a plan that are keyword arguments; of an attack also those of the attack itself."""
+    """Return the options of a plan that are keyword arguments; for an attack also those of the attack itself."""
     fields = {name: one for name, one in options_of(own.plan).items() if name not in ARGUMENTS}
     if "attack" in fields:
         more = {name: one for name, one in options_of(AttackParams).items() if name != "objective"}
@@ -84,14 +84,14 @@ def _help(own: Experiment, one: Option) -> str:
 def run_experiment(
     own: Experiment, models: Models, dataset: Any, methods: Methods | None, options: dict[str, Any], progress: bool
 ) -> ExperimentRun:
-    """Carry out an experiment. Errors name the option: one that is unknown lists the known ones."""
+    """Carry out an experiment. Errors: an invalid option; an unknown one, with the known ones."""
     plan = make_plan(own, models, dataset, methods, options)
     with working(own.doing, progress) as (report, cancel):
         return ExperimentRun(carry_out(plan, report, cancel))
 
 
 def make_plan(own: Experiment, models: Models, dataset: Any, methods: Methods | None, options: dict[str, Any]) -> Any:
-    """The plan of the arguments, equal to that of the page and the command."""
+    """Create the plan from the arguments, equal to that of the page and the command."""
     tokenizer, processor = options.pop("tokenizer", None), options.pop("processor", None)
     fields, known = _fields(own), options_of(own.plan)
     for name in options:
@@ -120,7 +120,7 @@ def make_plan(own: Experiment, models: Models, dataset: Any, methods: Methods | 
 
 
 def _value(one: Option, value: Any) -> Any:
-    """A value of an option: one name stands for a list of it."""
+    """Convert the value of an option: a single name becomes a list."""
     if not one.is_list:
         return value
     if isinstance(value, str | int):
@@ -136,8 +136,8 @@ def evaluate(
 ) -> ExperimentRun:
     """Score methods on many examples: faithfulness, plausibility, agreement, with intervals.
 
-    What was computed before, here, on the page or by the command, is read from the cache; a run that was stopped goes
-    on where it stopped.
+    Results that were computed before, here, on the page or by the command, are read from the cache. A run that was
+    stopped resumes where it stopped.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def evaluate(
     methods : str, list or dict, optional
         Ids, or ids with their parameters. Default: those of the page.
     progress : bool
-        Whether to draw a bar.
+        Whether to show a progress bar.
     **options
 
     >>> import exegesis
@@ -166,7 +166,7 @@ def randomize(
 ) -> ExperimentRun:
     """Randomize a model block by block and test whether explanations change (Adebayo et al., 2018).
 
-    The model itself stays as it is: a copy is randomized.
+    The model itself is not changed: a copy is randomized.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def attack(
     Parameters
     ----------
     models, dataset, methods, progress
-        As for `evaluate`. The methods have to be named, and be differentiable.
+        As for `evaluate`. The methods are required, and have to be differentiable.
     **options
 
     >>> import exegesis
@@ -227,9 +227,9 @@ def compare(
     ----------
     columns : list
         Two to eight pairs of method and model: `"occlusion@reviews-minilm"`, `"occlusion,window=2@reviews-minilm"`, or
-        tuples (method, model) or (method, model, parameters), whose model may be loaded, wrapped by `exegesis.wrap`.
+        tuples (method, model) or (method, model, parameters); their model may be one that `exegesis.wrap` has stored.
     text : str, tuple or picture, optional
-        One input, as for `explain`. Without it `examples` of `dataset` are searched.
+        One input, as for `explain`. If it is left out, `examples` of `dataset` are searched.
     target, contrast, chat
         As for `explain`.
     unit : str
@@ -274,7 +274,7 @@ def compare(
 
 
 def _pairs(columns: Any) -> tuple[ModelMethodPair, ...]:
-    """The pairs of model and method. A tuple's parameters may have any plain values."""
+    """Return the pairs of model and method. Parameters in a tuple may have any plain values."""
     pairs: list[ModelMethodPair] = []
     for column in [columns] if isinstance(columns, str) else columns:
         if isinstance(column, ModelMethodPair):

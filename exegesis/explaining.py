@@ -30,26 +30,25 @@ def explain(
     processor: Any = None,
     progress: bool = True,
 ) -> Explanations:
-    """Explain a prediction: one score a token or patch, by one or more methods.
+    """Explain a prediction: one score per token or patch, by one or more methods.
 
-    The numbers are those of the page and of `exegesis explain`, with the same cache keys: what one has computed, the
-    others read.
+    Scores and cache keys are those of the page and of `exegesis explain`: each of them reads what another has computed.
 
     Parameters
     ----------
     model : str, path or transformers.PreTrainedModel
         A name of `exegesis models`, the folder of a checkpoint, a hub id, or a loaded model with its `tokenizer` or
-        `processor` (a pipeline brings them). A loaded model is not changed; see `exegesis.wrap`.
+        `processor` (a pipeline has its own). A loaded model is not changed; see `exegesis.wrap`.
     text : str, tuple, picture or Input
         A text, a pair of texts, the prompt of a causal language model, or for an image model a file, a PIL image or an
         array of uint8. Or `exegesis.example(dataset, index)`.
     methods : str, list or dict, optional
         Ids of methods, or ids with parameters: `{"kernel_shap": {"n_samples": 512}, "attn_lrp": {}}`. Default: those of
-        the page, with `random` beside them.
+        the page, which include `random`.
     target : int or str, optional
-        The class to explain, by index or label; of a language model the token. Default: the predicted one.
+        The class to explain, by index or label; for a language model the token. Default: the predicted one.
     contrast : str, optional
-        A token of a language model: why the target rather than this one?
+        For a language model, a token to contrast with the target: why the target rather than this one?
     chat : bool
         Whether the model's chat template is applied to the prompt.
     seed : int
@@ -59,12 +58,12 @@ def explain(
     heads : dict, optional
         Factors of attention heads by (layer, head) from 0: `{(3, 7): 0}` switches one off.
     progress : bool
-        Whether to draw a bar.
+        Whether to show a progress bar.
 
     Returns
     -------
     Explanations
-        A sequence of maps, also by the method's id.
+        A sequence of maps, which can also be indexed by method id.
 
     >>> import exegesis
     >>> result = exegesis.explain("reviews-minilm", "A dull, lifeless film.", ["attn_lrp"], progress=False)
@@ -73,8 +72,8 @@ def explain(
     >>> result.to_pandas()["token"].tolist()[1:4]
     ['A', 'dull', ',']
 
-    Errors: an unknown model, method, parameter or class, each with the known ones. A warning says where a token that is
-    named without the space before it is the less probable one.
+    Errors: an unknown model, method, parameter or class, with the known ones. A warning is issued for a token that is
+    named without its leading space if the token with the space is more probable.
     """
     name = model_name(model, tokenizer, processor)
     params = read_methods(methods, kind_of_model(name))

@@ -1,4 +1,4 @@
-"""Inputs, methods and data of the Python interface, from the objects that people have in a notebook."""
+"""Conversion of Python objects, as people have them in a notebook, to inputs, methods and data sets."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ INPUTS = "a text, a pair of texts, or for an image model a picture: a file, a PI
 
 
 def example(dataset: str, index: int, split: str | None = None) -> Input:
-    """Return an example of a data set, to be explained.
+    """Return an example of a data set, as an input to explain.
 
     >>> from exegesis import example
     >>> example("reviews", 3).text[:16]
     'Six years, two h'
 
-    Errors: an unknown data set, an index that it does not have.
+    Errors: an unknown data set, an index out of range.
     """
     source = sources.load_source(kind_of_dataset(dataset), dataset, split)
     if type(index) is not int or not 0 <= index < source.count:
@@ -56,7 +56,7 @@ def dataset(
     *,
     columns: Mapping[str, str] | None = None,
 ) -> str:
-    """Store texts as a JSONL file in the home folder, and return its path, which every function takes as a data set.
+    """Store texts as a JSONL file in the home folder, and return its path, which every function accepts as a data set.
 
     The same content gives the same file, so results stay cached.
 
@@ -75,7 +75,7 @@ def dataset(
     >>> exegesis.example(path, 1).text
     'Two hours of boredom.'
 
-    Errors: no texts, a row without one, labels of another number.
+    Errors: no texts, a row without a text, a different number of labels.
     """
     rows = list(_rows(data, labels, columns or {}))
     if not rows:
@@ -83,19 +83,19 @@ def dataset(
     lines = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
     file = home() / FOLDER / f"{hashlib.sha256(lines.encode()).hexdigest()[:16]}.jsonl"
     if not file.is_file():
-        with contextlib.suppress(OSError):  # if it fails, the next line says why
+        with contextlib.suppress(OSError):  # if it fails, the next line raises the error
             file.parent.mkdir(parents=True, exist_ok=True)
         write_file("dataset", file, lines.encode())
     return str(file)
 
 
 def dataset_name(data: Any) -> str:
-    """The name of a data set: of a name or path itself, of texts or a table that of its file."""
+    """Return the name of a data set: a name or path unchanged; for texts or a table, the path of the stored file."""
     return os.fspath(data) if isinstance(data, str | os.PathLike) else dataset(data)
 
 
 def _rows(data: Any, labels: Sequence[Any] | None, columns: Mapping[str, str]) -> Iterable[dict[str, Any]]:
-    """The rows of the file, each a text with what belongs to it."""
+    """Yield the rows of the file, each a text with its other fields."""
     for role in columns:
         if role not in tables.COLUMN_ROLES:
             raise unknown("columns", role, tables.COLUMN_ROLES)
@@ -144,7 +144,7 @@ def _is_table(data: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A value of a cell as JSON has it: None for a missing one, Python numbers for numpy's."""
+    """Convert a cell to a JSON value: None if it is missing, Python numbers for NumPy's."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ == "NAType":
@@ -155,7 +155,7 @@ def _plain(value: Any) -> Any:
 def read_input(
     model: str, text: Any, target: int | str | None = None, contrast: str | None = None, chat: bool = False
 ) -> tuple[Input, int | str | None]:
-    """The input as the model reads it, and the class to explain where the input does not name it itself.
+    """Return the input as the model reads it, and the class to explain if the input does not name it itself.
 
     Errors: a picture for a text model, a contrast for a classifier.
     """
@@ -195,7 +195,7 @@ def _text(text: Any) -> Example:
 
 
 def _picture(image: Any) -> Picture:
-    """A picture as the upload of the Images page would read it."""
+    """Return a picture as an upload on the Images page would read it."""
     if isinstance(image, Picture):
         return image
     if isinstance(image, str | os.PathLike):
@@ -213,9 +213,9 @@ def _picture(image: Any) -> Picture:
 
 
 def read_methods(methods: Methods | None, kind: str) -> MethodParams:
-    """The methods with their parameters in the order that they are named; those of the page where none is.
+    """Return the methods with their parameters, in the given order; by default those of the page.
 
-    Errors: an unknown method lists the known ones.
+    Errors: an unknown method, with the known ones.
     """
     if methods is None:
         return {id: {} for id in (METHODS if kind == "text" else PICTURE_METHODS)}

@@ -1,8 +1,8 @@
 """Models of the Python interface: names, folders, and loaded transformers models as snapshots in the home folder.
 
-A loaded model is written once to a folder named after the hash of its weights, and explained from there. So it has the
-numbers and the cache keys of a saved checkpoint, a dashboard opens it too, and nothing is ever changed on the model
-itself: neither its mode, gradients, hooks and attention nor its device.
+A loaded model is written once to a folder named after the hash of its weights, and explained from there. It therefore
+has the results and cache keys of a saved checkpoint, the dashboard can open it too, and the model itself is never
+changed: neither its mode, gradients, hooks and attention nor its device.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ else:  # they load torch
 
 FOLDER = "snapshots"
 MOST_SNAPSHOTS = 8
-"""Snapshots in the home folder; beyond that the one that was used least recently is removed."""
+"""Maximum number of snapshots in the home folder; beyond it, the least recently used one is removed."""
 DIGEST_CHARACTERS = 16
 OWN_CLASSES = ("transformers.", "torch.", "engine.models.")
-"""Packages of the classes that a snapshot is loaded as."""
+"""Packages of the classes that a snapshot can be loaded as."""
 PROBES = ("A short sentence.", "Nothing in this one is shorter than it was before, or is it?")
 """Texts on which a loaded model and its snapshot must agree."""
 PROBE_LABELS = "a cat, a dog"
 """Labels with which a zero-shot model and its snapshot must agree."""
 LOGIT_TOLERANCES = {"float32": 1e-3, "bfloat16": 0.15, "float16": 0.03, "float64": 1e-3}
-"""By precision, how far the logits may differ, as a share of the largest one: attention rounds in several ways."""
+"""Largest difference of the logits by precision, as a share of the largest one: attention kernels round differently."""
 ALLOWED = "a name, a folder or a loaded transformers model"
 
 
 def wrap(model: Any, tokenizer: Any = None, *, processor: Any = None) -> str:
     """Store a loaded transformers model as a folder in the home folder, and return that folder.
 
-    Every function takes it as its model, as the pages and commands do. The same weights give the same folder, so only
-    the first call writes. The model itself stays as it is.
+    Every function accepts the folder as a model, as do the pages and commands. The same weights give the same folder,
+    so only the first call writes. The model itself is not changed.
 
     Parameters
     ----------
@@ -68,11 +68,11 @@ def wrap(model: Any, tokenizer: Any = None, *, processor: Any = None) -> str:
     tokenizer : transformers.PreTrainedTokenizerFast, optional
         The tokenizer of a text model.
     processor : transformers.BaseImageProcessor or transformers.ProcessorMixin, optional
-        The image processor of an image model; of CLIP and SigLIP the processor with the tokenizer. It can also be given
-        as `tokenizer`.
+        The image processor of an image model; for CLIP and SigLIP the processor with the tokenizer. It can also be
+        given as `tokenizer`.
 
-    Errors: another family, no tokenizer or processor, an unmerged adapter, quantized weights, and a model that computes
-    something else than its weights and its config say.
+    Errors: an unsupported family, a missing tokenizer or processor, an unmerged adapter, quantized weights, and a model
+    whose logits are not those of its weights and config.
     """
     companions = [one for one in (tokenizer, processor) if one is not None]
     _check_model(model, companions)
@@ -91,13 +91,13 @@ def wrap(model: Any, tokenizer: Any = None, *, processor: Any = None) -> str:
 def _check_snapshot(model: Any, folder: str) -> None:
     """Refuse a model whose logits on two short inputs are not those of its snapshot.
 
-    An attribute that is no weight, such as another activation function, is not in the snapshot.
+    Changes of attributes other than weights, such as another activation function, are not in the snapshot.
     """
     precision = default_dtype(model)
     name = with_prompts(folder, PROBE_LABELS) if catalog.needs_labels(folder) else folder
     with runtime.turn():
         snapshot = load_classifier(kind_of_model(name), name, precision, runtime.device())
-        # What inference mode creates, such as weights of a new precision or a module's buffers, has no gradients after.
+        # Tensors created in inference mode, such as weights of a new precision or buffers, cannot have gradients later.
         with torch.no_grad(), _evaluating(model):
             _compare_logits(model, snapshot, LOGIT_TOLERANCES[precision])
 
@@ -125,9 +125,9 @@ def _probes(snapshot: AnyClassifier) -> list[Example | Picture]:
 
 
 def _own_logits(model: Any, snapshot: str, batch: Any) -> torch.Tensor:
-    """The model's own logits of an unpadded batch of one input; of a language model those of the next token.
+    """Return the model's own logits for an unpadded batch of one input; for a language model those of the next token.
 
-    `snapshot`: its name, with the labels of a zero-shot model.
+    `snapshot`: name of the snapshot, with the labels of a zero-shot model.
     """
     values = batch.pictures.to(model.dtype) if isinstance(batch, PictureBatch) else batch.ids
     folder, prompts = split_prompts(snapshot)
@@ -136,13 +136,13 @@ def _own_logits(model: Any, snapshot: str, batch: Any) -> torch.Tensor:
             return _own_similarities(model, Path(folder), values.to(model.device), prompts.labels)
         inputs = {"pixel_values" if isinstance(batch, PictureBatch) else "input_ids": values.to(model.device)}
         logits = model(**inputs, return_dict=True).logits
-    except Exception as error:  # of anybody's changes
+    except Exception as error:  # a changed model may raise anything
         raise UsageError(f"model: fails on a short input ({one_line(error)}). Pass a model that runs.") from error
     return logits if logits.ndim == 2 else logits[:, -1]
 
 
 def _own_similarities(model: Any, folder: Path, pictures: torch.Tensor, labels: Sequence[str]) -> torch.Tensor:
-    """The scaled similarities of pictures with labels by a zero-shot model."""
+    """Return the scaled similarities of pictures and labels by a zero-shot model."""
     towers = picture_text.Towers(model, loading.load_tokenizer(folder))
     vectors = model.get_image_features(pixel_values=pictures).pooler_output
     logits = towers.scale * vectors / vectors.norm(dim=-1, keepdim=True) @ towers.text_vectors(labels).T
@@ -151,7 +151,7 @@ def _own_similarities(model: Any, folder: Path, pictures: torch.Tensor, labels: 
 
 @contextlib.contextmanager
 def _evaluating(model: Any) -> Iterator[None]:
-    """Take the model out of training mode in the block, without a trace."""
+    """Put the model into evaluation mode in the block, and restore the modes of all modules."""
     modes = [(part, part.training) for part in model.modules()]
     model.eval()
     try:
@@ -162,7 +162,7 @@ def _evaluating(model: Any) -> Iterator[None]:
 
 
 def _store(model: Any, companions: Sequence[Any], place: Path) -> Path:
-    """The folder of the snapshot, written if it is not there."""
+    """Return the folder of the snapshot, which is written if it does not exist."""
     place.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".snapshot-", dir=place) as work, _unchanged_config(model):
         draft = Path(work) / "model"
@@ -181,12 +181,12 @@ def _store(model: Any, companions: Sequence[Any], place: Path) -> Path:
 
 
 def model_name(model: Any, tokenizer: Any = None, processor: Any = None) -> str:
-    """The name of a model: of a name or a folder itself, of a loaded model or a pipeline that of its snapshot."""
+    """Return the name of a model: a name or folder unchanged; for a loaded model or pipeline, its snapshot."""
     if isinstance(model, str | os.PathLike):
         if tokenizer is not None or processor is not None:
             raise UsageError(f"tokenizer: {os.fspath(model)} brings its own. Leave tokenizer and processor out.")
         if Path(model).parent == home() / FOLDER:
-            with contextlib.suppress(OSError):  # a folder that is not there is told by who loads it
+            with contextlib.suppress(OSError):  # a missing folder is reported when it is loaded
                 os.utime(model)
         return os.fspath(model)
     if isinstance(inner := getattr(model, "model", None), transformers.PreTrainedModel) and not _is_model(model):
@@ -196,7 +196,7 @@ def model_name(model: Any, tokenizer: Any = None, processor: Any = None) -> str:
 
 
 def default_dtype(model: Any) -> str:
-    """The precision of a loaded model, where it is one of `DTYPES`; else float32."""
+    """Return the precision of a loaded model if it is one of `DTYPES`, else float32."""
     inner = model if _is_model(model) else getattr(model, "model", None)
     dtype = str(getattr(inner, "dtype", "")).removeprefix("torch.")
     return dtype if dtype in DTYPES else DTYPES[0]
@@ -207,7 +207,7 @@ def _is_model(model: Any) -> bool:
 
 
 def _check_model(model: Any, companions: Sequence[Any]) -> None:
-    """Refuse what cannot be stored as it is, before anything is written."""
+    """Refuse a model that cannot be stored unchanged, before anything is written."""
     if hasattr(model, "merge_and_unload"):
         raise UsageError("model: is a PEFT model with an unmerged adapter. Pass model.merge_and_unload().")
     if not _is_model(model):
@@ -240,7 +240,7 @@ def _check_model(model: Any, companions: Sequence[Any]) -> None:
 
 
 def _check_companions(kind: str, companions: Sequence[Any], reads_pictures: bool, reads_texts: bool) -> None:
-    """Refuse a model without its tokenizer or processor, where an empty one would be read in its place."""
+    """Refuse a model without its tokenizer or processor: an empty one would be read in its place."""
     name = "processor" if reads_pictures else "tokenizer"
     maker = "AutoTokenizer" if not reads_pictures else "AutoProcessor" if reads_texts else "AutoImageProcessor"
     strange = [one for one in companions if not hasattr(one, "save_pretrained")]
@@ -257,7 +257,7 @@ def _check_companions(kind: str, companions: Sequence[Any], reads_pictures: bool
 
 
 def _is_restored(part: Any) -> bool:
-    """Whether a snapshot brings the module back as it is: its class and its forward are a library's."""
+    """Whether a snapshot restores the module: its class and its forward method are a library's."""
     return type(part).__module__.startswith(OWN_CLASSES) and "forward" not in vars(part)
 
 
@@ -266,12 +266,12 @@ def _hooks(part: Any) -> list[Any]:
 
 
 def _is_of_transformers(hook: Any) -> bool:
-    """Whether transformers registered it itself, as it does to collect hidden states: it changes nothing."""
+    """Whether transformers registered the hook itself, as it does to collect hidden states; it changes nothing."""
     return str(getattr(hook, "__module__", "")).startswith("transformers.")
 
 
 def _write_settings(model: Any, companions: Sequence[Any], folder: Path) -> None:
-    """Write all but the weights."""
+    """Write all files but the weights."""
     for one in companions:
         one.save_pretrained(str(folder))
     model.config.architectures, model.config.dtype = [type(model).__name__], str(model.dtype).removeprefix("torch.")
@@ -286,7 +286,7 @@ def _write_settings(model: Any, companions: Sequence[Any], folder: Path) -> None
 
 
 def _state_labels(model: Any, folder: Path) -> None:
-    """State the number of classes where transformers leaves it out though it is not the family's own: BART has 3."""
+    """Write the labels if transformers omits them although their number is not the family's default (3 for BART)."""
     file = folder / "config.json"
     stated = json.loads(file.read_text(encoding="utf-8"))
     if "id2label" not in stated and model.config.num_labels != type(model.config)().num_labels:
@@ -307,7 +307,7 @@ def _unchanged_config(model: Any) -> Iterator[None]:
 
 
 def _digest(model: Any, settings: Path) -> str:
-    """SHA-256 of the weights as they are stored, and of the files of settings. `_name_or_path` has no effect."""
+    """Return the SHA-256 of the weights as stored and of the settings files, without `_name_or_path`."""
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         values = tensor.detach().cpu().contiguous().reshape(-1)

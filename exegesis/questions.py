@@ -45,8 +45,9 @@ EXPLAINING = ("explain", "top", "predict")
 class QuestionAnswer:
     """How a question was understood, the commands that answer it, and their results.
 
-    results: of an explanation, an experiment or a comparison the result itself; of mistakes the wrong examples; else
-    what the command prints with `--json`. notes: what the question names and the answer does not narrow down.
+    results: the results of explanations, experiments and comparisons; for mistakes, the misclassified examples;
+    otherwise the output of the command with `--json`. notes: remarks, such as parts of the question that the answer
+    ignores.
     """
 
     question: str
@@ -58,13 +59,13 @@ class QuestionAnswer:
 
     @property
     def result(self) -> Any:
-        """The only result, or the last: after an edit the edited text. Errors: the question was not run."""
+        """The only result, or the last one: after an edit that of the edited text. Errors: the question was not run."""
         if not self.results:
             raise ExegesisError("result: the question was not run. Ask it with run=True, or run its commands.")
         return self.results[-1]
 
     def to_dict(self) -> dict[str, Any]:
-        """What `exegesis ask --json` prints, and the results."""
+        """Return the output of `exegesis ask --json`, with the results."""
         plain: dict[str, Any] = {"operation": self.query.operation, "title": self._title, "sentence": self.sentence}
         plain |= {**self.query.slots(), "commands": list(self.commands), "notes": list(self.notes)}
         return plain | {"results": [one.to_dict() if isinstance(one, TabularResult) else one for one in self.results]}
@@ -95,18 +96,18 @@ def ask(
     run: bool = True,
     progress: bool = True,
 ) -> QuestionAnswer:
-    """Answer a question in plain English by a small grammar. What was understood is part of the answer.
+    """Answer a question in plain English, parsed by a small grammar. The answer states how it was understood.
 
     Parameters
     ----------
     question : str
         Such as "what if 'not' is deleted in example 3 of reviews?".
     model, dataset, index
-        What the question is about where it names nothing else.
+        What the question is about unless it names something else.
     run : bool
-        Whether to run the commands. False returns them alone.
+        Whether to run the commands. If False, they are only returned.
     progress : bool
-        Whether to draw a bar.
+        Whether to show a progress bar.
 
     >>> import exegesis
     >>> exegesis.ask("which words matter most in example 3 of reviews?", run=False).query.operation
@@ -144,7 +145,7 @@ def _results(parsed: ParsedQuery, commands: Sequence[QueryCommand], progress: bo
 
 
 def _mistakes(parsed: ParsedQuery, progress: bool) -> list[dict[str, Any]]:
-    """The misclassified examples, the most confident mistakes first; of the true class `target` if one is named."""
+    """Return the misclassified examples, most confident first; only of the true class `target` if one is named."""
     model, dataset = parsed.models[0], str(parsed.dataset)
     source = load_source(kind_of_dataset(dataset), dataset)
     rows = [source.read(index) for index in range(source.count)]
@@ -168,7 +169,7 @@ def _input(parsed: ParsedQuery) -> Input:
 
 
 def _run(one: QueryCommand) -> Any:
-    """What a command prints as JSON. Errors: those of the command."""
+    """Run a command and return its JSON output. Errors: those of the command."""
     root = LazyModule("engine.cli.root")
     output, errors, status = io.StringIO(), io.StringIO(), 0
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):

@@ -1,6 +1,6 @@
-"""Results of the Python interface: frozen, with tables, plain values, files and a map in notebooks.
+"""Results of the Python interface: frozen, with conversion to tables, plain values and files, and display in notebooks.
 
-They hold the engine's own results, so every number is that of the page and the command.
+They hold the engine's own results, so that all values are those of the page and the command.
 """
 
 from __future__ import annotations
@@ -45,49 +45,49 @@ if TYPE_CHECKING:
     import pandas as pd
 
 HEADER = "exegesis"
-"""The array of an archive that holds the JSON of all that is no array."""
+"""The array of an archive that holds all other values as JSON."""
 LARGEST_ARCHIVE = 2**30
-"""Bytes of all arrays of an archive, unpacked."""
+"""Maximum size of all arrays of an archive, unpacked, in bytes."""
 MOST_PARTS = 1_000_000
-"""Parts of an archive: models, or explanations."""
+"""Maximum number of parts of an archive: models, or explanations."""
 SUFFIXES = (".csv", ".json", ".parquet", ".npz")
 SHOWN_SCORES = 3
-"""Tokens in the text of a result."""
+"""Number of tokens in the text of a result."""
 
 
 class TabularResult(ABC):
-    """A result with rows. `to_pandas`, `to_dict` and `save` are those of every result."""
+    """Base class of results, with `rows`, `to_pandas`, `to_dict`, `to_html` and `save`."""
 
     @abstractmethod
     def rows(self) -> list[dict[str, Any]]:
-        """The rows of the page's CSV file, with plain values."""
+        """Return the rows of the page's CSV file, with plain values."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """The result as plain JSON values, as the command prints it with --json."""
+        """Return the result as plain JSON values, as the command prints it with --json."""
 
     @abstractmethod
     def column_types(self) -> Mapping[str, type]:
-        """The type of each column of the rows."""
+        """Return the type of each column of the rows."""
 
     @abstractmethod
     def to_html(self) -> str:
-        """The result as one HTML element with its style inside, which fetches nothing."""
+        """Return the result as one HTML element with its own style, which fetches nothing."""
 
     def to_pandas(self) -> pd.DataFrame:
-        """The rows as a data frame. A number that is missing is NaN."""
+        """Return the rows as a data frame. Missing numbers are NaN."""
         types = self.column_types()
         frame = pandas.DataFrame(self.rows(), columns=list(types))
         numbers = [name for name, kind in types.items() if kind in (int, float)]
         return frame.astype({name: float for name in numbers if types[name] is float or frame[name].isna().any()})
 
     def save(self, path: str | Path) -> Path:
-        """Write the result to a file, by its ending, and return the path.
+        """Write the result to a file in the format of its extension, and return the path.
 
-        `.csv`, `.parquet`: the rows. `.json`: the values of `to_dict`. `.npz`: all of it; `exegesis.load` reads it back
-        as the same result.
+        `.csv`, `.parquet`: the rows. `.json`: the values of `to_dict`. `.npz`: the complete result, which
+        `exegesis.load` reads back.
 
-        Errors: another ending, a folder that does not exist.
+        Errors: an unknown extension, a folder that does not exist.
         """
         file = Path(path).expanduser()
         suffix = file.suffix.lower()
@@ -108,7 +108,7 @@ class TabularResult(ABC):
 
     @abstractmethod
     def _archive(self) -> bytes:
-        """All of the result, for `load`."""
+        """Return the complete result as an archive, for `load`."""
 
     def _repr_html_(self) -> str:
         return self.to_html()
@@ -119,9 +119,9 @@ class TabularResult(ABC):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanations(TabularResult, Sequence[Explanation]):
-    """Maps of one input by several methods: a sequence of the engine's explanations, also by the method's id.
+    """Maps of one input by several methods: a sequence of the engine's explanations, also indexed by method id.
 
-    input: as the model reads it. target: the class as it was named, None for the predicted one.
+    input: the input as the model reads it. target: the class as it was named, None for the predicted one.
     """
 
     input: Input
@@ -160,7 +160,7 @@ class Explanations(TabularResult, Sequence[Explanation]):
 
     @cached_property
     def cautions(self) -> dict[str, tuple[str, ...]]:
-        """By method, what to know before trusting its map: its caution, then the notes on this map."""
+        """Reservations about the map of each method: the method's caution, then the notes on this map."""
         return {
             one.provenance.method: (self._explainer(one).caution, *one.remarks)
             for one in self.explanations
@@ -168,7 +168,7 @@ class Explanations(TabularResult, Sequence[Explanation]):
 
     @property
     def requests(self) -> tuple[Request, ...]:
-        """The engine's request for each map, by which the page and the command find it in the cache."""
+        """The engine's request for each map, with which the page and the command find it in the cache."""
         return tuple(
             Request(
                 own.model, own.method, self.input, own.params, self.target, own.seed, own.dtype, HeadScales(own.heads)
@@ -188,13 +188,13 @@ class Explanations(TabularResult, Sequence[Explanation]):
         return own | dict.fromkeys(self.methods, float)
 
     def to_dict(self) -> dict[str, Any]:
-        """`input`, and `explanations`: the list that `exegesis explain --json` and the page's JSON file hold."""
+        """Return `input`, and `explanations` as in `exegesis explain --json` and the page's JSON file."""
         own = {"input": self.input.as_plain(), "explanations": list(map(explanation_to_json, self.explanations))}
         values: dict[str, Any] = plain(own)
         return values
 
     def to_html(self, unit: str = "token") -> str:
-        """The prediction and the maps as on the page. `unit`: of a text: token, word, sentence or turn."""
+        """Return the prediction and the maps as on the page. `unit`: for a text, token, word, sentence or turn."""
         check_unit(unit if self.input.kind == "text" else "patch", self.input.kind)
         first = self[0]
         bars = prediction_html(first.prediction, first.provenance.target)
@@ -222,14 +222,14 @@ class Explanations(TabularResult, Sequence[Explanation]):
 
 
 def _rather_than(prediction: Prediction) -> str:
-    """The probability; of a contrast also the other token."""
+    """Return the probability of the predicted class; for a contrast also the other token."""
     if not prediction.of_two_tokens:
         return f" {prediction.confidence:.4f}"
     return f" rather than {prediction.labels[1 - prediction.index]!r} {prediction.confidence:.4f} of the two"
 
 
 def _largest(one: Explanation) -> str:
-    """The features with the largest scores."""
+    """Return the features with the largest scores as text."""
     order = one.features[np.argsort(-np.abs(one.scores[one.features]), kind="stable")][:SHOWN_SCORES]
     return ", ".join(f"{one.tokens[at].text!r} {one.scores[at]:+.4g}" for at in order.tolist())
 
@@ -242,34 +242,34 @@ def _check(one: Explanation) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExperimentRun(TabularResult):
-    """The result of an experiment on many examples. result: the engine's own, with its plan and all numbers."""
+    """The result of an experiment on many examples. result: the engine's own result, with its plan and all values."""
 
     result: ExperimentResult | Any
 
     @property
     def plan(self) -> Any:
-        """The plan, with what the data set decides filled in."""
+        """The plan, with open fields filled in from the data set."""
         return self.result.plan
 
     @property
     def id(self) -> str:
-        """The experiment, such as "evaluate"."""
+        """The id of the experiment, such as "evaluate"."""
         return experiment_of(self.plan).id
 
     def rows(self) -> list[dict[str, Any]]:
-        """One observation a row, as the command's `--out` writes them."""
+        """Return one observation per row, as the command's `--out` writes them."""
         return list(rows_of(self.result))
 
     def column_types(self) -> Mapping[str, type]:
         return experiment_of(self.plan).steps.COLUMNS
 
     def to_dict(self) -> dict[str, Any]:
-        """What the command prints with `--json`."""
+        """Return the output of the command with `--json`."""
         values: dict[str, Any] = plain(experiment_of(self.plan).steps.to_json(self.result))
         return values
 
     def to_html(self) -> str:
-        """The tables of the command, with their notes."""
+        """Return the tables of the command, with their notes."""
         return output_html([table_html(self._sections())])
 
     def __str__(self) -> str:
@@ -298,8 +298,9 @@ class ExperimentRun(TabularResult):
 class MapComparison(TabularResult):
     """Models and methods side by side on one input, or the examples on which they disagree most.
 
-    plain: as `exegesis compare --json` prints it. plan: pairs of model and method, and of a search the data set.
-    input: of one input, None for a search. maps: of that input, one a column. measure: of agreement.
+    plain: the output of `exegesis compare --json`. plan: pairs of model and method, and the data set of a search.
+    measure: measure of agreement. input: the compared input, None for a search. maps: maps of that input, one per
+    column.
     """
 
     plain: Mapping[str, Any]
@@ -309,7 +310,7 @@ class MapComparison(TabularResult):
     maps: tuple[Explanation, ...] = ()
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row a pair of columns with their agreement; of a search, a row an example."""
+        """Return one row per pair of columns with their agreement; for a search, one row per example."""
         if self.input is None:
             return [{**one, "predicted": ", ".join(map(str, one["predicted"]))} for one in self.plain["found"]]
         codes = [column["column"] for column in self.plain["columns"]]
@@ -331,7 +332,7 @@ class MapComparison(TabularResult):
         return values
 
     def to_html(self) -> str:
-        """The maps of one input, and the tables of the command."""
+        """Return the maps of one input, and the tables of the command."""
         tables = table_html(self._sections())
         return output_html([tables]) if self.input is None else maps_html(self.input, self.maps, "word", below=[tables])
 
@@ -362,9 +363,9 @@ class MapComparison(TabularResult):
 def maps_html(
     content: Input, explanations: Sequence[Explanation], unit: str, above: Sequence[str] = (), below: Sequence[str] = ()
 ) -> str:
-    """The maps as on the pages: the text in colors, or cards over the picture. Of several models a title names its own.
+    """Return the maps as on the pages: the text in colors, or cards over the picture.
 
-    `above`, `below`: more HTML.
+    With several models, titles name the model. `above`, `below`: additional HTML.
     """
     several = len({one.provenance.model for one in explanations}) > 1
     methods = [explainer(one.provenance.method, content.kind) for one in explanations]
@@ -381,7 +382,7 @@ def maps_html(
 
 
 def _picture_of(model: str, picture: Picture) -> np.ndarray:
-    """The picture as the model reads it; as it is, where a file of results comes from a machine with other models."""
+    """Return the picture as the model reads it; unchanged if a results file comes from a machine with other models."""
     try:
         return read_view(model).transform(picture.pixels)
     except ExegesisError:
@@ -389,10 +390,11 @@ def _picture_of(model: str, picture: Picture) -> np.ndarray:
 
 
 def load(path: str | Path) -> TabularResult | pd.DataFrame | Any:
-    """Read a file that `save` wrote: the result of an `.npz`, the table of a `.csv` or `.parquet`, the values of a
-    `.json`. Nothing in a file is ever run.
+    """Read a file that `save` wrote. Code in a file is never run.
 
-    Errors: another ending, no such file, a file that is damaged or not ours.
+    Returns the result of an `.npz`, the table of a `.csv` or `.parquet`, or the values of a `.json`.
+
+    Errors: an unknown extension, a missing file, a file that is damaged or that `save` did not write.
     """
     file = Path(path).expanduser()
     suffix = file.suffix.lower()
@@ -406,7 +408,7 @@ def load(path: str | Path) -> TabularResult | pd.DataFrame | Any:
             result = _READERS[kind](meta, arrays)
             for face in (result.rows, result.to_dict, result.to_html, result.__repr__):
                 with contextlib.suppress(ExegesisError):  # such as a method that is not installed here
-                    face()  # else an edited file would fail where it is shown
+                    face()  # otherwise an edited file would fail when it is shown
         except DAMAGE as error:
             raise ExegesisError(
                 f"path: {file.name} is damaged or of another version ({one_line(error)}). Save it again."
@@ -461,12 +463,12 @@ DAMAGE = (
     OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, EOFError, MemoryError, RuntimeError,
     zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
-"""What the reading of a damaged file raises; MemoryError where its header claims more than there is, RuntimeError of
-an encrypted or deeply nested one."""
+"""Errors that reading a damaged file raises: MemoryError if its header claims more data than exist, RuntimeError if it
+is encrypted or deeply nested."""
 
 
 def write_archive(kind: str, meta: Mapping[str, Any], arrays: Sequence[Mapping[str, np.ndarray]]) -> bytes:
-    """An archive of `kind`. The array `name` of part n is there as `n.name`, for anyone who reads it with numpy."""
+    """Return an archive of `kind`. The array `name` of part n is stored as `n.name`, to be read with NumPy."""
     text = json.dumps(plain({"kind": kind, "parts": len(arrays), "meta": meta}), allow_nan=False)
     named: dict[str, Any] = {
         f"{part}.{name}": values for part, own in enumerate(arrays) for name, values in own.items()
@@ -478,7 +480,7 @@ def write_archive(kind: str, meta: Mapping[str, Any], arrays: Sequence[Mapping[s
 
 
 def read_archive(file: Path) -> tuple[str, dict[str, Any], list[dict[str, np.ndarray]]]:
-    """Kind, meta and arrays of an archive. Errors: it is damaged, too large, or not ours."""
+    """Return kind, metadata and arrays of an archive. Errors: it is damaged, too large, or not written by `save`."""
     try:
         with zipfile.ZipFile(file) as packed:
             size = sum(entry.file_size for entry in packed.infolist())
@@ -503,7 +505,7 @@ def read_archive(file: Path) -> tuple[str, dict[str, Any], list[dict[str, np.nda
 
 
 def plain_plan(plan: Any) -> dict[str, Any]:
-    """A plan as a job's specification has it: lists in place of tuples."""
+    """Return a plan as in a job's specification: with lists in place of tuples."""
     kind: type = type(plan)
     lists = {name for name, one in options_of(kind).items() if one.is_list}
     return {name: list(value) if name in lists else value for name, value in plan.as_plain().items()}

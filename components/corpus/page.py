@@ -65,7 +65,7 @@ ROWS_HELP = "One row per slice, method and word: the output of `exegesis corpus 
 
 @dataclass(frozen=True)
 class CorpusView:
-    """View options. `by`: method of the scores. `among`: slice of examples. `rate`: false discovery rate, percent."""
+    """View options. `by`: method of the scores. `among`: slice of examples. `rate`: false discovery rate in percent."""
 
     model: str = option("", link="drawn")
     by: str = REMOVAL

@@ -1,1 +1,1 @@
-"""Maps of several models and methods side by side: on parts that all of them share, and how far they agree."""
+"""Comparison of the maps of several models and methods: aligned on common parts, with measures of their agreement."""

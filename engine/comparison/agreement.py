@@ -1,4 +1,4 @@
-"""Agreement of maps on common parts: between every two of them, as one number an example, and by moves in rank."""
+"""Agreement of maps on common parts: pairwise, as one value per example, and as changes of rank."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from engine.result import Explanation
 from engine.word_units import BASELINE
 
 ORDERS = ("sign", "size")
-"""`sign`: what speaks against the class comes last, as in every other agreement here; `size`: by the size of scores."""
+"""`sign`: by signed scores, evidence against the class last, as in all other agreements; `size`: by absolute scores."""
 
 
 @dataclass(frozen=True)
 class AgreementOptions:
-    """How maps are compared. `percent`: of the parts that count as the top, at least one."""
+    """Options of a comparison of maps. `percent`: percentage of the parts that count as the top, at least one part."""
 
     measure: str = MEASURES[0]
     order: str = ORDERS[0]
@@ -40,10 +40,10 @@ class AgreementOptions:
 def measure_agreement(
     scores: Float[np.ndarray, "map part"], names: Sequence[str], options: AgreementOptions
 ) -> Agreement:
-    """The measure between every two maps, over the parts that both have scores for.
+    """Return the measure between every two maps, over the parts that both have scores for.
 
-    NaN where a map has no order there: all of its scores are equal, or there is one part. `n` counts the parts that
-    two maps have.
+    NaN if a map has no order on these parts: all of its scores are equal, or there is only one part. `n`: number of
+    parts that at least two maps have.
     """
     values = pairwise(list(scores), lambda one, other: compare_maps(one, other, options))
     shared = int((np.isfinite(scores).sum(axis=0) >= min(2, len(names))).sum())
@@ -53,9 +53,9 @@ def measure_agreement(
 
 
 def compare_maps(one: PartScores, other: PartScores, options: AgreementOptions) -> float | None:
-    """Spearman's rho of two maps, from -1 to 1, or the share of the top that both have, from 0 to 1.
+    """Return Spearman's rho of two maps, from -1 to 1, or the share of the top that both have, from 0 to 1.
 
-    None where a map has no order on the parts of both.
+    None if a map has no order on the parts that both have.
     """
     both = np.isfinite(one) & np.isfinite(other)
     a, b = _ordered(one[both], options), _ordered(other[both], options)
@@ -65,18 +65,18 @@ def compare_maps(one: PartScores, other: PartScores, options: AgreementOptions) 
 
 
 def top_count(parts: int, options: AgreementOptions) -> int:
-    """Number of parts that count as the top."""
+    """Return the number of parts that count as the top."""
     return max(1, options.percent * parts // 100)
 
 
 def mean_disagreement(
     agreement: Agreement, reference: int | None = None, random_rows: Collection[int] = ()
 ) -> float | None:
-    """Disagreement on one example: 1 minus the mean of the measure over every two maps, or over those with the
-    reference. 0 where all agree; None where no two maps have an order.
+    """Return the disagreement on one example: 1 minus the mean of the measure over pairs of maps.
 
-    A random order disagrees with all, more on one example than on another, and tells nothing: `random_rows` do not
-    count, unless there would be nothing to count.
+    The pairs are all pairs, or those with the reference. 0 if all agree; None if no two maps have an order. A random
+    order disagrees with every map, by an amount that varies between examples and means nothing: pairs with
+    `random_rows` are left out, unless there are no others.
     """
     values = [agreement.values[pair] for pair in compared_pairs(agreement, reference, random_rows)]
     return 1 - float(np.mean(values)) if values else None
@@ -85,7 +85,7 @@ def mean_disagreement(
 def compared_pairs(
     agreement: Agreement, reference: int | None = None, random_rows: Collection[int] = ()
 ) -> list[tuple[int, int]]:
-    """The pairs of maps that `mean_disagreement` is over, each with a finite value."""
+    """Return the pairs of maps that `mean_disagreement` averages, each with a finite value."""
     pairs = [pair for pair in itertools.combinations(range(len(agreement.methods)), 2)
              if reference is None or reference in pair]  # fmt: skip
     informed = [pair for pair in pairs if not set(pair).intersection(random_rows)]
@@ -93,7 +93,7 @@ def compared_pairs(
 
 
 def find_random(maps: Sequence[Explanation]) -> tuple[int, ...]:
-    """Places of the maps whose method is a random baseline."""
+    """Return the indices of the maps whose method is a random baseline."""
     return tuple(
         place for place, explanation in enumerate(maps)
         if explainer(explanation.provenance.method, explanation.kind).family == BASELINE
@@ -101,9 +101,9 @@ def find_random(maps: Sequence[Explanation]) -> tuple[int, ...]:
 
 
 def rank_moves(reference: PartScores, other: PartScores, options: AgreementOptions) -> PartScores:
-    """Ranks by which each part stands higher (above 0) or lower in a map than in the reference.
+    """Return the number of ranks by which each part is higher (above 0) or lower in a map than in the reference.
 
-    Over the parts that both have; equal scores share the better rank. NaN where there is no rank to compare.
+    Computed over the parts that both have; equal scores share the better rank. NaN if there is no rank to compare.
     """
     both = np.isfinite(reference) & np.isfinite(other)
     moves = np.full(len(reference), np.nan)
@@ -114,10 +114,10 @@ def rank_moves(reference: PartScores, other: PartScores, options: AgreementOptio
 
 
 def share_differences(reference: PartScores, other: PartScores, options: AgreementOptions) -> PartScores:
-    """Each part's share of the whole map minus its share in the reference, from -2 to 2.
+    """Return each part's share of a map minus its share of the reference, from -2 to 2.
 
-    A share is the score over the sum of all sizes, so that methods of different units can be compared.
-    Over the parts that both have; NaN where there is nothing to share.
+    A share is the score divided by the sum of all absolute scores, so that methods with different units can be
+    compared. Computed over the parts that both have; NaN elsewhere, and everywhere if all scores of a map are 0.
     """
     both = np.isfinite(reference) & np.isfinite(other)
     differences = np.full(len(reference), np.nan)
@@ -128,15 +128,16 @@ def share_differences(reference: PartScores, other: PartScores, options: Agreeme
 
 
 def moved_share(differences: PartScores) -> float | None:
-    """Share of a map that lies elsewhere than in the reference: half the sum of the differences' sizes, from 0 where
-    both are the same to 1. None where there is nothing to share.
+    """Return the share of a map that lies elsewhere than in the reference, from 0 (no difference) to 1.
+
+    It is half the sum of the absolute differences. None if there are none.
     """
     finite = differences[np.isfinite(differences)]
     return float(np.abs(finite).sum()) / 2 if finite.size else None
 
 
 def ranks(scores: PartScores) -> PartScores:
-    """1 for the highest score; equal scores share the better rank."""
+    """Return ranks, 1 for the highest score; equal scores share the better rank."""
     return 1.0 + len(scores) - np.searchsorted(np.sort(scores), scores, side="right")
 
 

@@ -1,11 +1,12 @@
-"""Maps of one input on common parts, so that models with other tokenizers or patches can be compared.
+"""Alignment of the maps of one input on common parts, to compare models with different tokenizers or patches.
 
-Texts: by character offsets, never by the tokens' names. The parts are the finest pieces of the text that no map cuts
-in two: where tokenizers agree, their tokens or words; where they do not, what overlaps is one part, whose score is the
-sum of its pieces.
+Texts are aligned by character offsets, never by token strings. The parts are the finest pieces of the text that no map
+splits: where tokenizers agree, their tokens or words; elsewhere, overlapping pieces form one part, whose score is the
+sum of their scores.
 
-Pictures: the common patches are as large as the largest of any model and lie where all models look. A patch's score is
-spread evenly over its area, so that what a common patch gets is a sum, as a word's is of its tokens'.
+Pictures: the common patches are as large as the largest patches of any model, and cover the area that all models see. A
+patch's score is spread evenly over its area, so that the score of a common patch is a sum, as that of a word is the sum
+over its tokens.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ from engine.vision.picture import ModelView, read_view
 from engine.word_units import BASELINE, Unit, units_of
 
 DIGITS = 12
-"""Significant digits: what is equal but for rounding stays equal, so that it ties."""
+"""Significant digits of scores, so that scores which differ only by rounding tie."""
 Span = tuple[int, int, int]
-"""The text of a pair that it is in, its first character, and the one after its last."""
+"""The segment (text of a pair), the first character, and the one after the last."""
 PartScores = Float[np.ndarray, "part"]
 
 
 @dataclass(frozen=True)
 class AlignedPart:
-    """A piece of the text, or the patch of a picture by its place (`start` to `end` then count patches)."""
+    """A piece of the text, or a patch of a picture (`start` and `end` then count patches)."""
 
     text: str
     start: int
@@ -47,10 +48,10 @@ class AlignedPart:
 
 @dataclass(frozen=True, eq=False)
 class AlignedMaps:
-    """The maps of one input on common parts: a row a map, NaN where its model does not read the part.
+    """The maps of one input on common parts: one row per map, NaN if its model does not read the part.
 
-    White space that some model reads as a token of its own is a part too, so that nothing of a map is lost.
-    `joined`: how many parts join pieces that some map has apart. `grid`: rows and columns of a picture's parts.
+    White space that a model reads as a separate token is a part too, so that no score is lost. `joined`: number of
+    parts that join several pieces of a map. `grid`: rows and columns of a picture's parts.
     """
 
     parts: tuple[AlignedPart, ...]
@@ -64,7 +65,7 @@ class AlignedMaps:
         self.scores.setflags(write=False)
 
     def unread(self, row: int) -> int:
-        """Number of parts without a score in that map; white space is often no token, and does not count."""
+        """Return the number of parts without a score in a map, except white space, which is often not a token."""
         return int(np.isnan(self.scores[row, [not part.blank for part in self.parts]]).sum())
 
     @property
@@ -74,7 +75,7 @@ class AlignedMaps:
 
 
 def align_maps(maps: Sequence[Explanation], example: Input, unit: str) -> AlignedMaps:
-    """The maps of one text or picture on common parts."""
+    """Align the maps of one text or picture on common parts."""
     if isinstance(example, Example):
         return align_text_maps(maps, example, unit)
     assert isinstance(example, Picture)
@@ -85,7 +86,7 @@ def align_maps(maps: Sequence[Explanation], example: Input, unit: str) -> Aligne
 
 
 def align_text_maps(maps: Sequence[Explanation], example: Example, unit: str = "word") -> AlignedMaps:
-    """The maps of one text by its common tokens or words. Special tokens are left out, and nothing else."""
+    """Align the maps of one text on its common tokens or words. Only special tokens are left out."""
     all_units = [[one for one in units_of(explanation, example, unit) if not one.special] for explanation in maps]
     parts = _finest_parts(all_units, (example.text, example.text_pair or ""))
     indices = [_part_indices(parts, units) for units in all_units]
@@ -118,15 +119,15 @@ def _named_part(part: AlignedPart, text: str, marks: dict[Span, str]) -> Aligned
 
 
 def span_of(piece: Unit | AlignedPart) -> Span:
-    """The place of a piece in the text."""
+    """Return the place of a piece in the text."""
     return piece.segment, piece.start, piece.end
 
 
 def _part_indices(parts: Sequence[AlignedPart], units: Sequence[Unit]) -> list[int]:
-    """The index of the part that each unit is in."""
+    """Return the index of the part that contains each unit."""
     exact = {span_of(part): index for index, part in enumerate(parts)}
     starts = [(part.segment, part.start) for part in parts]
-    # A token of white space has no characters: it is its own part, and no part of the word that begins there.
+    # A token of white space has no characters: it is its own part, not a piece of the word that begins there.
     return [exact.get(span_of(unit), bisect_right(starts, (unit.segment, unit.start)) - 1) for unit in units]
 
 
@@ -141,7 +142,7 @@ def _part_scores(units: Sequence[Unit], indices: Sequence[int], parts: int, is_r
 
 
 def _as_ranks(scores: PartScores) -> PartScores:
-    """A random order of the parts, 1 for the lowest: summed ranks would put what was joined first."""
+    """Return a random order as ranks of the parts, 1 for the lowest: summed ranks would put joined parts first."""
     read = np.flatnonzero(np.isfinite(scores))
     ranks = np.full(len(scores), np.nan)
     ranks[read[np.argsort(scores[read], kind="stable")]] = np.arange(1, len(read) + 1)
@@ -150,7 +151,7 @@ def _as_ranks(scores: PartScores) -> PartScores:
 
 @dataclass(frozen=True)
 class PictureBox:
-    """A part of the picture, its sides as patch_shares of the picture's height and width; beyond 0 and 1 is black."""
+    """A part of a picture, with sides as fractions of the picture's height and width; outside 0 to 1 it is black."""
 
     top: float
     left: float
@@ -169,7 +170,7 @@ class PictureBox:
 
 
 def visible_box(view: ModelView, height: int, width: int) -> PictureBox:
-    """The part of a picture of that many pixels that the model sees."""
+    """Return the part that the model sees of a picture with that many pixels."""
     tall, wide = replace(view.preprocessing, crop=None).output_size(height, width)
     rows, columns = view.preprocessing.output_size(height, width)
     top, left = (tall - rows) // 2, (wide - columns) // 2
@@ -177,7 +178,7 @@ def visible_box(view: ModelView, height: int, width: int) -> PictureBox:
 
 
 def common_box(boxes: Sequence[PictureBox]) -> PictureBox:
-    """The part that all models see. Errors: there is none."""
+    """Return the part that all models see. Errors: there is none."""
     box = functools.reduce(operator.and_, boxes)
     if box.empty:
         raise ExegesisError("picture: the models see parts of it that do not overlap. Compare fewer models.")
@@ -185,7 +186,7 @@ def common_box(boxes: Sequence[PictureBox]) -> PictureBox:
 
 
 def align_picture_maps(maps: Sequence[Explanation], boxes: Sequence[PictureBox]) -> AlignedMaps:
-    """The maps of one picture by common patches, row by row. `boxes`: what each map's model sees of the picture."""
+    """Align the maps of one picture on common patches, row by row. `boxes`: the part that each map's model sees."""
     box = common_box(boxes)
     grids = [explanation.on_grid.shape for explanation in maps]
     rows = _cell_count(
@@ -209,7 +210,7 @@ def align_picture_maps(maps: Sequence[Explanation], boxes: Sequence[PictureBox])
 def to_common_grid(
     scores: Float[np.ndarray, "row column"], own: PictureBox, box: PictureBox, rows: int, columns: int
 ) -> Float[np.ndarray, "common_row common_column"]:
-    """A model's patches, which fill its `own` box, as the common ones of `box`."""
+    """Convert the scores of a model's patches, which fill its `own` box, to those of the common patches of `box`."""
     if own == box and scores.shape == (rows, columns):
         return scores
     down = patch_shares(own.top, own.bottom, scores.shape[0], box.top, box.bottom, rows)
@@ -224,13 +225,16 @@ def to_common_grid(
 def patch_shares(
     start: int | float, end: int | float, patches: int, first: int | float, last: int | float, cells: int
 ) -> Float[np.ndarray, "cell patch"]:
-    """The share of each patch, of `patches` of one length from `start` to `end`, that lies in each of the cells."""
+    """Return the share of each patch that is in each cell, along one axis.
+
+    `patches` patches of equal length divide `start` to `end`, and `cells` cells divide `first` to `last`.
+    """
     old, new = np.linspace(start, end, patches + 1), np.linspace(first, last, cells + 1)
     low, high = np.maximum.outer(new[:-1], old[:-1]), np.minimum.outer(new[1:], old[1:])
     return np.clip(high - low, 0.0, None) / ((end - start) / patches)
 
 
 def _cell_count(sides: Sequence[tuple[float, float, int]], first: float, last: float) -> int:
-    """Number of the largest patches that fit between two edges."""
+    """Return the number of the largest patches that fit between two edges."""
     largest = max((end - start) / patches for start, end, patches in sides)
     return max(1, round((last - first) / largest))

@@ -1,7 +1,7 @@
-"""The experiment `compare` carried out: the maps of several pairs on many examples, and where they disagree most.
+"""Implementation of the experiment `compare`: the maps of several pairs on many examples, and where they disagree most.
 
-The job's units are those of explaining pair by pair. What they leave in the cache is what `find_disagreements` then
-reads without running a model.
+The units of the job explain the examples pair by pair. `find_disagreements` then reads the cached maps without running
+a model.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ EXAMPLES_AT_ONCE = 16
 
 @dataclass(frozen=True)
 class ExampleDisagreement:
-    """An example by its place. `value`: `mean_disagreement`, None where no two maps have an order.
+    """The disagreement on an example. `index`: its index in the data set.
 
-    `predicted`: the class that each pair's model predicts, None where there is no map.
+    `value`: `mean_disagreement`, None if no two maps have an order. `predicted`: the class that each pair's model
+    predicts, None if there is no map.
     """
 
     index: int
@@ -55,7 +56,7 @@ class ExampleDisagreement:
 
 @dataclass(frozen=True)
 class SkippedMap:
-    """An example, or one column's map of it, that is left out. `column`: the pair's code, None where it is all."""
+    """An example, or one column's map of it, that is left out. `column`: the pair's code, None for all columns."""
 
     index: int
     column: str | None
@@ -64,11 +65,11 @@ class SkippedMap:
 
 OnSkip = Callable[[SkippedMap], None]
 Answer = Explanation | str | None
-"""An explanation, or why it failed; None for what is not computed yet."""
+"""An explanation, or the reason why it failed; None if it is not computed yet."""
 
 
 def sample(plan: ComparisonPlan) -> tuple[ExampleSource, list[int]]:
-    """The data set, and the places of the examples that are compared. What is no example fails when it is read."""
+    """Return the data set and the indices of the compared examples. A row that is not an example fails when read."""
     source = load_source(plan.kind, plan.dataset, plan.split, tolerant=True)
     return source, draw_indices(source.count, plan.examples, plan.seed)
 
@@ -79,8 +80,10 @@ def _title(spec: Spec) -> str:
 
 @job_kind("compare", title=_title, check=plan_of)
 def units(spec: Spec) -> Iterator[WorkUnit]:
-    """`dataset`: a name, a path or `hub:owner/name`, `pairs`: [method@model], `kind`?: text or image, `split`?,
-    `examples`?, `seed`?, `target`?. A unit a map, pair by pair; a row that is no example is a unit that fails.
+    """Yield one unit per map, pair by pair. A row that is not an example is a unit that fails.
+
+    Fields of `spec`: `dataset`: a name, a path or `hub:owner/name`, `pairs`: [method@model], `kind`?: text or image,
+    `split`?, `examples`?, `seed`?, `target`?.
     """
     plan = plan_of(spec)
     source, indices = sample(plan)
@@ -96,7 +99,7 @@ def units(spec: Spec) -> Iterator[WorkUnit]:
 
 
 def _length_error(source: ExampleSource, index: int) -> ExegesisError | None:
-    """Why a row cannot be explained."""
+    """Return the error if a row cannot be explained, else None."""
     try:
         source.read(index).input.check_length()
     except ExegesisError as error:
@@ -105,13 +108,13 @@ def _length_error(source: ExampleSource, index: int) -> ExegesisError | None:
 
 
 def _failing_unit(plan: ComparisonPlan, source: ExampleSource, index: int, error: ExegesisError) -> WorkUnit:
-    """One failed unit a row, not one a map: it is the row's fault."""
+    """Return one failing unit for a row, instead of one per map: the row itself is the cause."""
     key = unreadable_key("compare", {"dataset": plan.dataset, "index": index}, error)
     return WorkUnit(key, f"example {index}", lambda: source.read(index).input.check_length(), stores_itself=True)
 
 
 def _explain_spec(plan: ComparisonPlan, pair: ModelMethodPair, examples: list[dict[str, Any]]) -> dict[str, Any]:
-    """The specification of an explain job for one pair."""
+    """Return the specification of an explain job for one pair."""
     spec: dict[str, Any] = {"model": pair.model, "methods": [pair.method], "examples": examples, "seed": plan.seed}
     spec |= {"params": {pair.method: dict(pair.params)}} if pair.params else {}
     return spec | ({} if plan.target is None else {"target": plan.target})
@@ -122,10 +125,10 @@ def find_disagreements(
     compute: bool = True, report: Report = silent, cancel: CancelToken | None = None,
     on_skip: OnSkip = lambda skipped: None,
 ) -> list[ExampleDisagreement]:  # fmt: skip
-    """The examples that have at least two maps, those with most disagreement first.
+    """Return the examples that have at least two maps, those with the largest disagreement first.
 
-    `compute`: maps that are missing are computed; else only the cache is read. `on_skip`: is called with rows and maps
-    that fail and are left out.
+    `compute`: whether to compute missing maps; otherwise only the cache is read. `on_skip`: called with each row or map
+    that fails and is left out.
     """
     source, indices = sample(plan)
     examples: list[ExampleDisagreement] = []
@@ -159,7 +162,7 @@ def _read_examples(source: ExampleSource, indices: Sequence[int], on_skip: OnSki
 
 
 def _explain_all(requests: Sequence[Request]) -> list[Answer]:
-    """All together; one by one where any fails."""
+    """Explain all requests together, or one by one if any of them fails."""
     try:
         return list(explain_many(requests))
     except ExegesisError:
@@ -214,9 +217,9 @@ def comparison_to_json(
     codes: Sequence[str], explanations: Sequence[Explanation], maps: AlignedMaps, options: AgreementOptions,
     failed: Mapping[str, str],
 ) -> dict[str, Any]:  # fmt: skip
-    """Columns in full, their scores on common parts, how every two agree by both measures; null where there is none.
+    """Return the columns in full, their scores on common parts, and their pairwise agreement by both measures.
 
-    `codes`: the columns that have a map. `failed`: why the others have none, by their codes.
+    Missing values are null. `codes`: codes of the columns that have a map. `failed`: errors of the others by code.
     """
     agreements = {
         measure: measure_agreement(maps.scores, codes, dataclasses.replace(options, measure=measure))
@@ -246,14 +249,14 @@ def comparison_to_json(
 
 
 def _numbers(values: np.ndarray) -> list[float | None]:
-    """Numbers in full, None for what is not there."""
+    """Convert values to floats, with None for NaN."""
     return [None if np.isnan(value) else float(value) for value in values]
 
 
 def search_to_json(
     plan: ComparisonPlan, examples: Sequence[ExampleDisagreement], skipped: Sequence[SkippedMap] = ()
 ) -> dict[str, Any]:
-    """The examples of a search, most disagreement first, and what is left out of it."""
+    """Return the examples of a search as JSON, largest disagreement first, and what was left out."""
     rows = [
         {"index": one.index, "example": one.name, "disagreement": one.value, "predicted": list(one.predicted)}
         for one in examples

@@ -35,18 +35,18 @@ class ModelMethodPair:
 
     @property
     def code(self) -> str:
-        """The pair as one text, as a link and a command name it; `read_pair` reads it."""
+        """The pair as a string, as in links and commands; `read_pair` parses it."""
         params = "".join(f",{name}={quote(value, safe='')}" for name, value in self.params)
         return f"{self.method}{params}@{self.model}"
 
     def request(self, example: Input, target: str | None, seed: int, dtype: str = "float32") -> Request:
-        """The request of this pair's map. Without `target`: of the model's own predicted class."""
+        """Return the request for this pair's map; without `target`, for the class that the model predicts."""
         params: dict[str, Plain] = dict(self.params)
         return Request(self.model, self.method, example, params, target, seed, dtype)
 
 
 def read_pair(code: str, kind: str = "text") -> ModelMethodPair:
-    """The pair that a link or a command names. Errors: its shape, a method or a parameter that is not known."""
+    """Parse the code of a pair in a link or command. Errors: a malformed code, an unknown method or parameter."""
     match = CODE.fullmatch(code)
     if match is None or not match[3].strip():
         raise not_allowed("column", SHAPE, code)
@@ -57,7 +57,7 @@ def read_pair(code: str, kind: str = "text") -> ModelMethodPair:
 
 
 def check_pairs(pairs: Sequence[ModelMethodPair], fewest: int = FEWEST) -> None:
-    """Refuse too few or too many pairs, and the same one twice."""
+    """Refuse too few or too many pairs, and duplicates."""
     if not fewest <= len(pairs) <= MOST:
         raise not_allowed("columns", f"{fewest} to {MOST} pairs of model and method", [pair.code for pair in pairs])
     if len(set(pairs)) < len(pairs):
@@ -65,14 +65,15 @@ def check_pairs(pairs: Sequence[ModelMethodPair], fewest: int = FEWEST) -> None:
 
 
 def sorted_params(params: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Parameters in the one order in which equal pairs are equal."""
+    """Return parameters sorted by name, so that equal pairs compare equal."""
     return tuple(sorted(params.items()))
 
 
 @dataclass(frozen=True)
 class ComparisonPlan:
-    """`pairs` are explained on `examples` of the data set, drawn by the seed. `target`: the class that all explain, by
-    its label; None is each model's own predicted class.
+    """The plan of a comparison: `pairs` are explained on `examples` of the data set, drawn with the seed.
+
+    `target`: label of the class that all pairs explain; None for the class that each model predicts.
     """
 
     dataset: str
@@ -91,19 +92,19 @@ class ComparisonPlan:
             raise not_allowed("examples", "a whole number of at least 1", self.examples)
 
     def as_plain(self) -> dict[str, Any]:
-        """The specification of a compare job."""
+        """Return the specification of a compare job."""
         plain: dict[str, Any] = {"dataset": self.dataset, "pairs": [pair.code for pair in self.pairs]}
         plain |= {"kind": self.kind, "examples": self.examples, "seed": self.seed}
         others = {"split": self.split, "target": self.target}
         return plain | {name: value for name, value in others.items() if value is not None}
 
     def requests(self, example: Input) -> list[Request]:
-        """The requests of one example, a map each."""
+        """Return the requests for one example, one per map."""
         return [pair.request(example, self.target, self.seed) for pair in self.pairs]
 
 
 def plan_of(spec: Mapping[str, Any]) -> ComparisonPlan:
-    """The plan of a job's specification. Errors: a field that is missing, unknown or of another shape."""
+    """Return the plan of a job's specification. Errors: a field that is missing, unknown or malformed."""
     if spec.keys() - FIELDS or NEEDED_FIELDS - spec.keys():
         raise UsageError(
             "spec of a compare job: must have dataset and pairs, and may have kind, split, examples, seed and target, "

@@ -1,4 +1,4 @@
-"""Two texts or prompts, each explained by the same model and method: what they share, and what differs."""
+"""Comparison of two texts or prompts that the same model and method explain: what they share, and what differs."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from engine.result import Explanation, Provenance, explanation_to_json
 from engine.word_units import AlignedColumn, Unit, align, units_of
 
 FEWEST_SHARED = 3
-"""Shared units below which their order says nothing."""
+"""Minimum number of shared units for a meaningful order."""
 
 
 def other_request(request: Request, other: Example, explained: Provenance) -> Request:
-    """The request for another text, of the class that is explained in the first, so that the maps compare."""
-    if isinstance(other, Prompt):  # a class of another prompt has another number
+    """Return the request for another text, for the class explained in the first, so that the maps are comparable."""
+    if isinstance(other, Prompt):  # a class has another index in another prompt
         return replace(request, example=replace(other, target=explained.target_label), target=None)
     return replace(request, example=other, target=explained.target)
 
 
 @dataclass(frozen=True, eq=False)
 class TwoTextMaps:
-    """The units of both texts with their scores. `columns`: each unit beside the one that it is aligned with."""
+    """The units of both texts with their scores. `columns`: the alignment of the units."""
 
     first: tuple[Unit, ...]
     second: tuple[Unit, ...]
@@ -35,12 +35,12 @@ class TwoTextMaps:
 
     @property
     def shared(self) -> Float[np.ndarray, "2 shared"]:
-        """Scores in both texts of the units that both have, special ones left out."""
+        """Scores of the units that both texts have, one row per text; special units are left out."""
         return paired_scores(shared_units(self.first, self.second, self.columns))
 
     @property
     def agreement(self) -> float | None:
-        """Spearman's rho of the shared units; None where they are too few, or all scores of a text are equal."""
+        """Spearman's rho of the shared units; None if they are too few, or all scores of a text are equal."""
         shared = self.shared
         if shared.shape[1] < FEWEST_SHARED or any(is_constant(scores) for scores in shared):
             return None
@@ -48,7 +48,7 @@ class TwoTextMaps:
 
 
 def two_text_maps(first: Explanation, second: Explanation, texts: tuple[Example, Example], unit: str) -> TwoTextMaps:
-    """The maps of two texts, aligned by what the texts have in common."""
+    """Return the maps of two texts, aligned by what the texts have in common."""
     units, others = units_of(first, texts[0], unit), units_of(second, texts[1], unit)
     return TwoTextMaps(units, others, align(units, others))
 
@@ -56,19 +56,19 @@ def two_text_maps(first: Explanation, second: Explanation, texts: tuple[Example,
 def shared_units(
     first: Sequence[Unit], second: Sequence[Unit], columns: Sequence[AlignedColumn]
 ) -> tuple[tuple[Unit, Unit], ...]:
-    """The units that both texts have, as each has them; special ones are left out."""
+    """Return pairs of the units that both texts have; special ones are left out."""
     pairs = ((column.parent, column.child) for column in columns if column.kind == "kept")
     units = ((first[i], second[j]) for i, j in pairs if i is not None and j is not None)
     return tuple((one, other) for one, other in units if not one.special)
 
 
 def paired_scores(pairs: Sequence[tuple[Unit, Unit]]) -> Float[np.ndarray, "2 shared"]:
-    """The scores of both units of each pair, one row for each text."""
+    """Return the scores of both units of each pair, one row per text."""
     return np.array([[one.score, other.score] for one, other in pairs], dtype=np.float64).reshape(-1, 2).T
 
 
 def two_texts_to_json(code: str, second: Explanation, maps: TwoTextMaps) -> dict[str, Any]:
-    """A column's map of the second text in full, and both maps on aligned units; null where a text lacks the unit."""
+    """Return a column's map of the second text in full, and both maps on aligned units; null for missing units."""
     return {
         "column": code,
         **explanation_to_json(second),

@@ -1,1 +1,1 @@
-"""Concepts of labeled examples: does a model's prediction depend on them? TCAV, Kim et al. (2018)."""
+"""Tests of whether a model's predictions depend on concepts given by examples: TCAV, Kim et al. (2018)."""

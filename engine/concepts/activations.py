@@ -20,11 +20,11 @@ from engine.models.classifier import AnyClassifier, EncodedInput, as_float64
 VERSION = 1
 """Raised whenever the numbers change."""
 Layers = list[Float[np.ndarray, "example _"]]
-"""A row an example, layer by layer; the width may differ between layers."""
+"""One array per layer with a row per example; the width may differ between layers."""
 
 
 def activations(model: AnyClassifier, examples: Sequence[EncodedInput]) -> Layers:
-    """The mean over tokens of each block's output. The caller holds the device."""
+    """Return the mean over tokens of each block's output. The caller must hold the device."""
 
     def compute(part: Sequence[EncodedInput]) -> Layers:
         read: list[torch.Tensor] = []
@@ -42,7 +42,10 @@ def activations(model: AnyClassifier, examples: Sequence[EncodedInput]) -> Layer
 
 
 def gradients(model: AnyClassifier, examples: Sequence[EncodedInput], target: int) -> Layers:
-    """The gradient of the class's logit, summed over tokens, for each block's output. The caller holds the device."""
+    """Return the gradient of the class's logit by each block's output, summed over tokens.
+
+    The caller must hold the device.
+    """
 
     def compute(part: Sequence[EncodedInput]) -> Layers:
         read: list[torch.Tensor] = []
@@ -66,7 +69,7 @@ def _in_chunks(
     compute: Callable[[Sequence[EncodedInput]], Layers],
     gradients: bool,
 ) -> Layers:
-    """The layers of all examples, in their order; those of like length share a pass."""
+    """Return the layers of all examples, in their order; examples of similar length share a pass."""
     order = sorted(range(len(examples)), key=lambda at: len(examples[at]))
     in_order = [examples[at] for at in order]
     rows = runtime.rows_at_once(model, max(map(len, examples)), gradients=gradients)
@@ -78,7 +81,7 @@ def _in_chunks(
 def _summed(
     values: Float[torch.Tensor, "batch *place d_model"], visible: Bool[torch.Tensor, "batch seq"], mean: bool
 ) -> Float[torch.Tensor, "batch d_model"]:
-    """The sum or mean over tokens, padding left out. Blocks that merge patches have other places, all of them seen."""
+    """Return the sum or mean over tokens, without padding. Merging patches leaves other positions, all visible."""
     flat = values.flatten(1, -2).double()
     mask = visible if flat.shape[1] == visible.shape[1] else torch.ones_like(flat[..., 0], dtype=torch.bool)
     total = (flat * mask[..., None]).sum(1)

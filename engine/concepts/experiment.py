@@ -1,6 +1,6 @@
-"""The experiment `concepts` carried out: the scores of concepts at each layer and class, beside random vectors.
+"""Implementation of the experiment `concepts`: scores of concepts at each layer and class, and of random vectors.
 
-`engine.concepts.vectors` says what is tested. P-values are adjusted over concepts, layers and classes (Holm, 1979).
+`engine.concepts.vectors` describes the test. P-values are adjusted over concepts, layers and classes (Holm, 1979).
 """
 
 from __future__ import annotations
@@ -46,24 +46,25 @@ COLUMNS = {
 }  # fmt: skip
 Result = ExperimentResult
 RANDOM_SEED, SETS_SEED = 0x7CA5, 0x7CA6
-"""Keep the draw of random examples, and that of training sets, apart from others with the same seed."""
+"""Separate the draws of random examples and of training sets from other draws with the same seed."""
 LEAST_POOL, MOST_POOL = 200, 1000
-"""Random examples that are read."""
+"""Limits of the number of random examples that are read."""
 LEAST_CLASS = 5
-"""Examples of a class that are scored, at least."""
+"""Minimum number of examples of a class that is scored."""
 LEAST_ACCURACY = 0.6
-"""Held-out accuracy below which a vector separates nothing; chance is 0.5."""
+"""Held-out accuracy below which a vector does not count as separating; chance is 0.5."""
 SIGNIFICANT = 0.05
 PASTED = "pasted texts"
 
 
 @dataclass(frozen=True, eq=False)
 class ConceptScores:
-    """The scores of concepts, NaN where a concept has fewer vectors or a class too few examples.
+    """The scores of concepts, NaN if a concept has fewer vectors or a class has too few examples.
 
-    `sizes`: examples of each concept. `class_sizes`: scored examples of each class, by their `grouping`, "label" or
-    "prediction". `scores`, `accuracy`: of each vector; `random_scores`, `random_accuracy`: of random vectors with as
-    many examples. `failed`: reasons by the places of examples.
+    `sizes`: number of examples of each concept. `class_sizes`: number of scored examples of each class. `grouping`:
+    whether examples are assigned to classes by "label" or "prediction". `pool`: number of random examples. `scores`,
+    `accuracy`: values of each vector. `random_scores`, `random_accuracy`: values of random vectors with as many
+    examples. `failed`: errors by the examples' indices.
     """
 
     model: str
@@ -85,7 +86,7 @@ class ConceptScores:
 
     @cached_property
     def findings(self) -> tuple[ConceptFinding, ...]:
-        """A finding for each concept, class and layer that has scores."""
+        """One finding for each concept, class and layer that has scores."""
         places = [
             (concept, label, layer)
             for concept, label, layer in np.ndindex(len(self.concepts), len(self.classes), len(self.layers))
@@ -110,9 +111,10 @@ class ConceptScores:
 
 @dataclass(frozen=True)
 class ConceptFinding:
-    """The mean score of a concept with its 95% interval, and that of random vectors. `accuracy`: on held-out examples.
+    """The mean score of a concept with its 95% interval, and that of random vectors.
 
-    `p_holm`: adjusted over concepts, layers and classes.
+    `accuracy`: mean accuracy of the vectors on held-out examples. `p_holm`: p-value adjusted over concepts, layers and
+    classes.
     """
 
     concept: str
@@ -132,12 +134,12 @@ class ConceptFinding:
 
     @property
     def separates(self) -> bool:
-        """Whether the vectors tell the concept's examples from random ones; else the score says nothing."""
+        """Whether the vectors separate the concept's examples from random ones; otherwise the score is meaningless."""
         return self.accuracy >= LEAST_ACCURACY
 
     @property
     def significant(self) -> bool:
-        """Whether the concept matters to the class at this layer."""
+        """Whether the vectors separate and the concept significantly affects the class at this layer."""
         return self.separates and self.p_holm < SIGNIFICANT
 
 
@@ -149,7 +151,10 @@ def _finite(values: Float[np.ndarray, "run"]) -> Float[np.ndarray, "run"]:
 
 
 def parse_texts(texts: str) -> dict[str, list[str]]:
-    """Pasted examples by concept, each once: a line each; a line "# name" begins another. Errors: a name twice."""
+    """Parse pasted examples by concept, without duplicates: one per line; a line "# name" begins another concept.
+
+    Errors: two concepts with one name.
+    """
     concepts: dict[str, dict[str, None]] = {}
     name = PASTED
     for line in filter(None, map(str.strip, texts.splitlines())):
@@ -164,13 +169,13 @@ def parse_texts(texts: str) -> dict[str, list[str]]:
 
 
 def concept_name(dataset: str) -> str:
-    """The name of a slice, else that of the concept, data set, file or folder."""
+    """Return the name of a slice if it has one, else that of the concept, data set, file or folder."""
     part = split_slice(dataset)[1]
     return part.name if part and part.name else dataset
 
 
 def concept_sources(plan: ConceptsPlan) -> dict[str, ExampleSource | list[str]]:
-    """The concepts by their names. Errors: those of reading the data sets; two with one name."""
+    """Return the concepts by name. Errors: those of reading the data sets; two concepts with one name."""
     concepts: dict[str, ExampleSource | list[str]] = dict(parse_texts(plan.texts))
     for dataset in plan.concepts:
         name = concept_name(dataset)
@@ -223,7 +228,7 @@ def check(plan: ConceptsPlan) -> None:
 
 
 def class_labels(model: str) -> tuple[str, ...]:
-    """The classes of a model, without loading it. Errors: it has none of its own."""
+    """Return the classes of a model, without loading it. Errors: it has none of its own."""
     if catalog.is_causal(model):
         raise UsageError(f"models: {model} is a language model. Concepts are tested on classifiers. Choose one.")
     try:
@@ -236,18 +241,18 @@ def class_labels(model: str) -> tuple[str, ...]:
 
 
 def sample(plan: ConceptsPlan) -> Sample:
-    """The scored examples, drawn by the seed. Errors: those of reading the data set."""
+    """Draw the scored examples with the seed. Errors: those of reading the data set."""
     return draw_sample(plan.kind, plan.dataset, plan.split, plan.examples, plan.seed)
 
 
 def units(plan: ConceptsPlan, sample: Sample) -> Units:
-    """A unit for the activations of each concept and of random examples, and one for the gradients of each class."""
+    """Return a unit for the activations of each concept and of random examples, and for the gradients of each class."""
     work = _Work(plan, sample)
     return Units(WorkUnit(key, label, compute, stores_itself=True, group=[label]) for label, key, compute in work.steps)
 
 
 def assemble(plan: ConceptsPlan, sample: Sample, report: Report) -> ConceptScores:
-    """The scores on one model, from cached or newly computed activations and gradients."""
+    """Return the scores on one model, from cached or newly computed activations and gradients."""
     work = _Work(plan, sample)
     for done, (label, _, compute) in enumerate(work.steps):
         check_cancelled()
@@ -257,7 +262,7 @@ def assemble(plan: ConceptsPlan, sample: Sample, report: Report) -> ConceptScore
 
 
 class _Work:
-    """The work of a plan on one model. Every step leaves its arrays in the cache."""
+    """The work of a plan on one model. Every step caches its arrays."""
 
     def __init__(self, plan: ConceptsPlan, sample: Sample) -> None:
         self.plan, self.sample = plan, sample
@@ -283,7 +288,7 @@ class _Work:
             else:
                 order = np.random.default_rng([RANDOM_SEED, self.plan.seed, 1]).permutation(source.count)
                 inputs = [one.input for one in _readable(source, order[:MOST_EXAMPLES].tolist())]
-                # Copies would let the vectors agree, as if each had examples of its own.
+                # With duplicates, vectors would agree although each should have its own examples.
                 concepts[name] = list({_input_key(one): one for one in inputs}.values())
             if (count := len(concepts[name])) < LEAST_EXAMPLES:
                 raise UsageError(
@@ -294,7 +299,7 @@ class _Work:
 
     @cached_property
     def pool(self) -> list[Input]:
-        """Random examples of the data set, none of them of a concept."""
+        """Random examples of the data set, without the examples of concepts."""
         source, most = self.sample.source, 6 * max(map(len, self.concepts.values()))
         order = np.random.default_rng([RANDOM_SEED, self.plan.seed, 0]).permutation(source.count).tolist()
         taken = {_input_key(one) for examples in self.concepts.values() for one in examples}
@@ -314,7 +319,7 @@ class _Work:
 
     @cached_property
     def groups(self) -> tuple[str, dict[str, list[SourceExample]]]:
-        """The scored examples of each class, by their labels, or by predictions where labels are of other classes."""
+        """The grouping, and the scored examples of each class: by label, or by prediction if labels do not match."""
         source = self.sample.source
         matched = match_classes(source.labels, self.labels, source.unnamed).indices if source.labels else None
         if matched is not None:
@@ -330,7 +335,7 @@ class _Work:
 
     @cached_property
     def steps(self) -> list[tuple[str, str, Callable[[], Layers]]]:
-        """The name of each step, its key, and the function that returns its arrays."""
+        """The name of each step, its cache key, and the function that returns its arrays."""
         sets = {f"concept {name}": examples for name, examples in self.concepts.items()}
         steps = [
             self._step(label, examples, None) for label, examples in {**sets, "random examples": self.pool}.items()
@@ -365,7 +370,7 @@ class _Work:
         return [layer.astype(np.float32).astype(np.float64) for layer in layers]
 
     def result(self) -> ConceptScores:
-        """The scores of all concepts, layers and classes. Errors: a layer that the model lacks."""
+        """Return the scores of all concepts, layers and classes. Errors: a layer that the model does not have."""
         layers = {label.removesuffix(f", {self.model}"): compute() for label, _, compute in self.steps}
         pool = layers["random examples"]
         for layer in self.plan.layers:
@@ -427,14 +432,14 @@ def _scores(gradients: Layers | None, layer: int, vectors: np.ndarray) -> np.nda
 
 
 def _stack(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """Arrays in one, the last axis filled up with NaN."""
+    """Stack arrays, with the last axis padded with NaN."""
     most = max(one.shape[-1] for one in arrays)
     padding = [[(0, 0)] * (one.ndim - 1) + [(0, most - one.shape[-1])] for one in arrays]
     return np.stack([np.pad(one, pad, constant_values=np.nan) for one, pad in zip(arrays, padding, strict=True)])
 
 
 def result_key(plan: ConceptsPlan, sample: Sample) -> str:
-    """The cache key: the plan, the model, and the content of the data set and of each concept."""
+    """Return the cache key: the plan, the model, and the content of the data set and of each concept."""
     [model], source = plan.models, sample.source
     sets = {name: one for name, one in concept_sources(plan).items() if not isinstance(one, list)}
     return key_for(
@@ -451,19 +456,19 @@ def result_key(plan: ConceptsPlan, sample: Sample) -> str:
 
 
 def pack(result: ConceptScores) -> tuple[Meta, Arrays]:
-    """The result as an entry of the cache."""
+    """Convert a result to a cache entry."""
     meta, arrays = pack_fields(result)
     return {name: value for name, value in meta.items() if name != "findings"}, arrays
 
 
 def unpack(plan: ConceptsPlan, meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> ConceptScores:
-    """The result of an entry of the cache."""
+    """Read a result from a cache entry."""
     result: ConceptScores = unpack_fields(ConceptScores, meta, arrays)
     return result
 
 
 def rows(found: ConceptScores) -> Iterator[dict[str, Any]]:
-    """A row for each vector, layer and class, of concepts and of random examples."""
+    """Yield a row for each vector, layer and class, of concepts and of random examples."""
     sides = ((False, found.scores, found.accuracy), (True, found.random_scores, found.random_accuracy))
     for random, scores, accuracy in sides:
         for concept, layer, label, run in np.argwhere(np.isfinite(scores)).tolist():
@@ -475,7 +480,7 @@ def rows(found: ConceptScores) -> Iterator[dict[str, Any]]:
 
 
 def to_json(result: ExperimentResult) -> dict[str, Any]:
-    """The plan, and of each model its concepts and findings."""
+    """Return the plan, and the concepts and findings of each model."""
     return {
         "plan": result.plan.as_plain(),
         "models": [

@@ -17,22 +17,22 @@ from engine.params import Plain, option
 
 MOST_CONCEPTS = 8
 LEAST_EXAMPLES = 10
-"""Examples that a concept has at least."""
+"""Minimum number of examples of a concept."""
 MOST_EXAMPLES = 400
-"""Examples of a concept that are read; more are drawn from."""
+"""Maximum number of examples of a concept; of more, a random sample is read."""
 INCLUDED: Mapping[str, str] = json.loads((Path(__file__).parent / "included.json").read_text(encoding="utf-8"))
-"""Concepts that need no data set, as slices: the first 400 written reviews that are positive, and the first 400 of
-restaurants; reviews with not, never, no or n't; pictures of a boat."""
+"""Included concepts, as slices of data sets: the first 400 positive written reviews, and the first 400 of restaurants;
+reviews with not, never, no or n't; pictures of a boat."""
 _INCLUDED_BY_KIND = "praise, restaurants or negation for texts, boats for pictures"
 SETS = (
     f"An included concept ({_INCLUDED_BY_KIND}), or a data set, a slice, a file or a folder with at least "
     f"{LEAST_EXAMPLES} examples. Several between commas."
 )
-"""What the field for concepts takes."""
+"""Description of the values of the field for concepts."""
 
 
 def parse_layers(text: str) -> tuple[int, ...]:
-    """Layers between commas; none for all. Errors say what is allowed."""
+    """Parse comma-separated layers; none for all. Errors: anything but different layers from 0."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not all(re.fullmatch(r"[0-9]{1,3}", part) for part in parts) or len({*map(int, parts)}) < len(parts):
         raise not_allowed("layers", "different layers from 0 between commas", text, "Example: 0,3,5.")
@@ -40,22 +40,22 @@ def parse_layers(text: str) -> tuple[int, ...]:
 
 
 def parse_classes(text: str) -> tuple[str, ...]:
-    """Names of classes between commas; none for all."""
+    """Parse comma-separated names of classes; none for all."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def parse_concepts(text: str) -> tuple[str, ...]:
-    """Data sets between commas, whose options may contain commas."""
+    """Parse comma-separated data sets, whose options may contain commas."""
     return tuple(parse_names(text))
 
 
 @dataclass(frozen=True)
 class ConceptsPlan(ExperimentPlan):
-    """The plan. `dataset`: of the scored examples and of the random examples.
+    """The plan of a test of concepts. `dataset`: data set of the scored examples and of the random examples.
 
-    `concepts`: of `INCLUDED`, or data sets whose examples have the concept. `texts`: examples of further concepts, one
-    a line; a line "# name" begins another. `layers`, `classes`: empty for all. `runs`: concept activation vectors a
-    concept.
+    `concepts`: names in `INCLUDED`, or data sets whose examples have the concept. `texts`: examples of further
+    concepts, one per line; a line "# name" begins another concept. `layers`, `classes`: empty for all. `runs`: number
+    of concept activation vectors per concept.
     """
 
     models: tuple[str, ...] = options.models()
@@ -90,7 +90,7 @@ class ConceptsPlan(ExperimentPlan):
 
     @property
     def methods_with_baselines(self) -> tuple[str, ...]:
-        """None: concepts are tested without explainers."""
+        """No methods: concepts are tested without explainers."""
         return ()
 
 

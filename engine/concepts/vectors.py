@@ -1,4 +1,4 @@
-"""Concept activation vectors, their scores, and the test against random vectors; of numbers alone.
+"""Concept activation vectors, their scores, and the test against random vectors. Works on arrays only.
 
 Source: Kim et al. (2018), Interpretability beyond feature attribution: quantitative testing with concept activation
 vectors (TCAV), ICML. A vector is the normal of a linear classifier that separates activations of a concept's examples
@@ -9,7 +9,7 @@ We depart from the paper in one point. There all vectors of a concept are traine
 each against other random examples, and a t-test compares their scores with those of random vectors (section 3.5).
 Scores that share the concept's examples are not independent: any 50 random examples would be "significant" far more
 often than stated. Here each vector has its own part of the concept's examples, and random vectors have parts of the
-same size from random examples. If the concept's examples are random ones, then all scores have one distribution.
+same size from random examples. If the concept's examples are random ones, then all scores have the same distribution.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from engine.errors import UsageError
 from engine.lazy import scipy
 
 LEAST_PART = 2
-"""Examples of a concept that a vector is trained on, at least."""
+"""Minimum number of examples of a concept that a vector is trained on."""
 RANDOM_RUNS = 3
-"""Random vectors for each vector of a concept, where there are examples for them."""
+"""Number of random vectors per vector of a concept, if there are enough examples."""
 MOST_NEGATIVES = 40
-"""Random examples that a vector is trained against."""
+"""Maximum number of random examples that a vector is trained against."""
 LEAST_POOL = 20
 PENALTY = 1.0
-"""Of the squared length of the normal, with activations divided by their standard deviation."""
+"""Weight of the squared length of the normal, with activations divided by their standard deviation."""
 LEVEL = 0.95
 Activations = Float[np.ndarray, "_ d_model"]
 Indices = Int[np.ndarray, "_"]
@@ -40,9 +40,10 @@ Indices = Int[np.ndarray, "_"]
 
 @dataclass(frozen=True, eq=False)
 class ExampleSets:
-    """Training sets of the vectors of a concept. `parts`: places among its examples. `random_parts`: places in the pool
-    of random examples, disjoint. `others`: places in the rest of the pool, what no part is drawn from. `negatives`: the
-    places that each vector is trained against, of the parts and then of the random parts.
+    """Training sets of the vectors of a concept, as indices. `parts`: disjoint parts of its examples.
+
+    `random_parts`: disjoint parts of the pool of random examples. `others`: the rest of the pool, from which no part is
+    drawn. `negatives`: the examples that each vector is trained against, for the parts and then for the random parts.
     """
 
     parts: tuple[Indices, ...]
@@ -76,7 +77,7 @@ def _part_size(examples: int, runs: int) -> int:
 def draw_sets(examples: int, pool: int, runs: int, seed: Sequence[int]) -> ExampleSets:
     """Draw the training sets of a concept with that many examples. Errors: the pool is too small.
 
-    Each vector has `examples // runs` examples, at least two; then there may be fewer vectors.
+    Each vector has `examples // runs` examples, at least two; with few examples, there are fewer vectors than `runs`.
     """
     check_pool(examples, pool, runs)
     size = _part_size(examples, runs)
@@ -96,8 +97,8 @@ def draw_sets(examples: int, pool: int, runs: int, seed: Sequence[int]) -> Examp
 
 
 def train_vectors(concept: Activations, pool: Activations, sets: ExampleSets) -> tuple[ConceptVectors, ConceptVectors]:
-    """The vectors of a concept at a layer, and the random ones."""
-    scale = float(pool[sets.others].std()) or 1.0  # one number: directions stay those of the activations
+    """Train the vectors of a concept at a layer, and the random ones."""
+    scale = float(pool[sets.others].std()) or 1.0  # a single scale keeps the directions of the activations
     concept, pool = concept / scale, pool / scale
     own = len(sets.parts)
     return (
@@ -109,7 +110,7 @@ def train_vectors(concept: Activations, pool: Activations, sets: ExampleSets) ->
 def _train(
     concept: Activations, pool: Activations, parts: Sequence[Indices], negatives: Sequence[Indices], others: Indices
 ) -> ConceptVectors:  # fmt: skip
-    """A vector for each part, tested on the examples of the other parts and on other random examples."""
+    """Train a vector on each part, and test it on the examples of the other parts and on other random examples."""
     vectors, accuracy = np.zeros((len(parts), concept.shape[1])), np.full(len(parts), np.nan)
     everything = np.concatenate(parts)
     for run, (part, against) in enumerate(zip(parts, negatives, strict=True)):
@@ -123,7 +124,7 @@ def _train(
 
 
 def fit_ridge(positive: Activations, negative: Activations) -> tuple[Float[np.ndarray, "d_model"], float]:
-    """The normal and the offset of scikit-learn's `RidgeClassifier(class_weight="balanced")`, in its dual form.
+    """Return the normal and the offset of scikit-learn's `RidgeClassifier(class_weight="balanced")`, in its dual form.
 
     It is fitted thousands of times on few examples of many dimensions, where this takes a twentieth of the time.
     """
@@ -141,17 +142,17 @@ def fit_ridge(positive: Activations, negative: Activations) -> tuple[Float[np.nd
 def tcav_scores(
     gradients: Float[np.ndarray, "example d_model"], vectors: Float[np.ndarray, "run d_model"]
 ) -> Float[np.ndarray, "run"]:
-    """The share of examples whose directional derivative along each vector is positive, from 0 to 1 (equation 2)."""
+    """Return the share of examples, 0 to 1, with a positive directional derivative along each vector (equation 2)."""
     scores: np.ndarray = (gradients @ vectors.T > 0).mean(axis=0)
     return scores
 
 
 def p_value(scores: Float[np.ndarray, "run"], random: Float[np.ndarray, "random_run"]) -> float:
-    """The two-sided t-test of the scores of a concept against those of random vectors: the larger p-value of Student's
-    and Welch's. By Welch's alone, random concepts whose few scores agree by chance pass in 6% of the simulations.
+    """Return the p-value of a two-sided t-test of a concept's scores against those of random vectors.
 
-    At least one over the number of ways to choose the concept's scores among all: no randomization test has less, and
-    scores without variance, all 0 or all 1, would have a p-value of 0.
+    It is the larger one of Student's and Welch's tests: with Welch's alone, random concepts whose few scores agree by
+    chance pass in 6% of the simulations. It is at least one over the number of ways to choose the concept's scores
+    among all: no randomization test gives less, and scores without variance, all 0 or all 1, would have a p-value of 0.
     """
     least = 1 / math.comb(len(scores) + len(random), len(scores))
     if np.ptp(scores) == 0 and np.ptp(random) == 0:
@@ -162,7 +163,7 @@ def p_value(scores: Float[np.ndarray, "run"], random: Float[np.ndarray, "random_
 
 
 def mean_interval(scores: Float[np.ndarray, "run"]) -> tuple[float, float, float]:
-    """The mean of scores with its 95% t-interval, within 0 and 1."""
+    """Return the mean of scores with its 95% t-interval, clipped to 0 and 1."""
     mean, count = float(scores.mean()), len(scores)
     error = float(scores.std(ddof=1)) / math.sqrt(count) if count > 1 else 0.0
     half = float(scipy.stats.t.ppf((1 + LEVEL) / 2, max(1, count - 1))) * error

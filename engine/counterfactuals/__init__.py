@@ -1,1 +1,1 @@
-"""The fewest changes of an input that flip the prediction: the search, and its moves on texts and on pictures."""
+"""Counterfactuals: search for the fewest changes of a text or picture that flip the prediction."""

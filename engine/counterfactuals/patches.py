@@ -29,18 +29,18 @@ from engine.table_io import TableRow, to_csv
 
 SCHEMA = 1
 MOST_PATCHES, BEAM, RESULTS = 16, 4, 3
-"""Patches removed at most, sets that are extended by one more, and results wanted."""
+"""Maximum number of removed patches, of sets in the beam, and of results."""
 COLUMNS: Mapping[str, type] = {
     "rank": int, "flips": bool, "patches": int, "row": int, "column": int, "prediction": str, "value": float,
 }  # fmt: skip
 """The columns of the rows of a result, and their types."""
 Patches = tuple[int, ...]
-"""Numbers of patches, row by row from 0, rising."""
+"""Indices of patches, row by row from 0, in ascending order."""
 
 
 @dataclass(frozen=True)
 class PatchSet:
-    """Removed patches, and the prediction without them, in a pass of its own after the search."""
+    """Removed patches, and the prediction without them, from a separate pass after the search."""
 
     patches: Patches
     prediction: Prediction
@@ -50,8 +50,8 @@ class PatchSet:
 class PatchCounterfactuals:
     """Sets of patches whose removal flips the prediction, the smallest first.
 
-    `target`: the class wanted, None for any other. `closest`: where nothing flips, the set that came closest.
-    `rounds`: of sets of 1, 2, ... patches. `evaluations`: pictures that the model ran on.
+    `target`: the desired class, None for any other. `closest`: the set that came closest if nothing flips. `rounds`:
+    the rounds of sets of 1, 2, ... patches. `evaluations`: number of pictures that the model ran on.
     """
 
     model: str
@@ -67,13 +67,13 @@ class PatchCounterfactuals:
 
     @property
     def is_smallest(self) -> bool:
-        """Whether no smaller set flips, because every one was tried."""
+        """Whether every smaller set was tried, so that none of them flips."""
         fewest = len(self.results[0].patches) if self.results else math.inf
         return all(one.complete for one in self.rounds if one.changes < fewest)
 
     @property
     def statements(self) -> tuple[str, ...]:
-        """What was searched, in sentences."""
+        """Sentences that describe the search."""
         first, last = self.rounds[0], self.rounds[-1]
         single = f"{first.flipped or 'None'} of {first.tried} single patches flip{'s' * (first.flipped < 2)} it."
         tried = sum(one.tried for one in self.rounds)
@@ -82,7 +82,7 @@ class PatchCounterfactuals:
         return (single, f"Sets tried: {tried:,}, of {sizes}.{rest}")
 
     def rows(self) -> Iterator[TableRow]:
-        """A row for each patch of each set, its row and column from 1; where nothing flips, of the closest."""
+        """Yield a row for each patch of each set, with row and column from 1; if nothing flips, of the closest set."""
         for rank, one in enumerate(self.results or filter(None, [self.closest]), 1):
             for patch in one.patches:
                 value = one.prediction.probabilities[one.prediction.index]
@@ -91,11 +91,11 @@ class PatchCounterfactuals:
                 yield dict(zip(COLUMNS, values, strict=True))
 
     def as_csv(self) -> str:
-        """The rows as CSV."""
+        """Return the rows as CSV."""
         return to_csv(self.rows()) or ",".join(COLUMNS) + "\n"
 
     def as_json(self) -> dict[str, Any]:
-        """All of it as JSON's values; each patch by its row and column, from 1, as everywhere on the pages."""
+        """Return the whole result as JSON values; patches by row and column, from 1, as on the pages."""
         plain = asdict(self)
         for one in filter(None, (*plain["results"], plain["closest"])):
             one["patches"] = [[at + 1 for at in divmod(patch, self.grid[1])] for patch in one["patches"]]
@@ -105,14 +105,14 @@ class PatchCounterfactuals:
 def patch_counterfactuals(
     model: str, picture: Picture, removal: str = PATCH_OPERATORS[0], target: int | str | None = None
 ) -> PatchCounterfactuals:
-    """Search the fewest patches whose removal flips the prediction. Deterministic, and cached.
+    """Search for the fewest patches whose removal flips the prediction. Deterministic and cached.
 
     All single patches are tried; a beam of those closest to a flip is then extended by one patch at a time, until some
-    flip. Each set is run again; a patch that can be put back without losing the flip is put back, as in the backward
+    flip. Each set is run again; patches that can be put back without losing the flip are put back, as in the backward
     selection of Carter et al. (2019), What made you do this? Understanding black-box decisions with sufficient input
-    subsets. So no patch of a result can be left out. Sets that share few patches are preferred.
+    subsets. Every patch of a result is therefore necessary. Sets that share few patches are preferred.
 
-    Errors: an unknown removal or class, the predicted class; a model of one label, or of one patch.
+    Errors: an unknown removal or class; the predicted class as target; a model with one label or one patch.
     """
     key = patch_counterfactuals_key(model, picture, removal, target)
     if (entry := result_store().get(key)) is not None:
@@ -143,7 +143,7 @@ def patch_counterfactuals(
 
 
 def patch_counterfactuals_key(model: str, picture: Picture, removal: str, target: int | str | None) -> str:
-    """The cache key. Reads the model's files, never loads it."""
+    """Return the cache key. Reads the model's files, never loads it."""
     check_removal(removal, "image")
     named = {
         "schema": SCHEMA,
@@ -159,7 +159,7 @@ def patch_counterfactuals_key(model: str, picture: Picture, removal: str, target
 def _search(
     model: AnyClassifier, picture: Picture, goal: Goal, removal: str
 ) -> tuple[list[Patches], Patches | None, list[SearchRound]]:
-    """Sets that flip, closest first; the set that is closest to a flip or beyond; and the rounds.
+    """Return the sets that flip, lowest margin first; the set with the lowest margin; and the rounds.
 
     The caller must hold the device.
     """
@@ -203,14 +203,14 @@ def _search(
 
 
 class _Verifier:
-    """Predictions of the picture without some patches, one by one and not from the passes of the search."""
+    """Predictions of the picture without some patches, one at a time and separate from the passes of the search."""
 
     def __init__(self, request: Request, first: int, removal: str, goal: Goal) -> None:
         self.request, self.first, self.removal, self.goal = request, first, removal, goal
         self.predicted: dict[Patches, Prediction] = {}
 
     def predict(self, patches: Patches) -> Prediction:
-        """The prediction without these patches."""
+        """Return the prediction without these patches."""
         if patches not in self.predicted:
             positions = [self.first + patch for patch in patches]
             [one] = ablated_predictions(self.request, positions, (self.removal,))
@@ -222,14 +222,14 @@ class _Verifier:
         return bool(patches) and self.goal.margin(self.predict(patches)) < 0
 
     def reduced(self, patches: Patches) -> Patches:
-        """The set without patches that can be put back one after the other."""
+        """Put back, one at a time, patches that the flip does not need, and return the rest of the set."""
         for patch in patches:
             if self.flips(rest := tuple(one for one in patches if one != patch)):
                 return self.reduced(rest)
         return patches
 
     def select(self, flips: Sequence[Patches]) -> tuple[PatchSet, ...]:
-        """Choose sets that share few patches, and reduce each; the smallest first."""
+        """Choose sets that share few patches, and reduce each one; return the smallest first."""
         left, chosen = list(flips), list[Patches]()
         while left and len(chosen) < RESULTS:
             best = min(left, key=lambda one: sum(len({*one} & {*other}) for other in chosen))

@@ -35,12 +35,12 @@ from engine.substitution import (
 )
 
 SOURCES = MASKED, NEAREST, DELETE = "masked", "nearest", "delete"
-"""Where a replacement comes from: the masked model, the nearest word embeddings of the model, or none."""
+"""Sources of replacements: the masked model, the nearest word embeddings of the model, or none (deletion)."""
 
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How far to search. `masked_model`: as in `load_masked_model`; it is used only with the source `masked`."""
+    """Options of the search. `masked_model`: as in `load_masked_model`; it is used only with the source `masked`."""
 
     most_changes: int = option(4, "Change at most N words.", low=1, high=6)
     candidates: int = option(8, "Replacements of a word from each source.", low=1, high=100)
@@ -66,10 +66,10 @@ class SearchOptions:
 
 @dataclass(frozen=True)
 class Change:
-    """A word and its replacement, empty where it is deleted.
+    """A word and its replacement, which is empty if the word is deleted.
 
-    `log_probability`: of the replacement in this place of the original text by the masked model, in nats, with this
-    place masked alone; None from another source.
+    `log_probability`: that of the replacement in the original text by the masked model, in nats, with only this place
+    masked; None for other sources.
     """
 
     word: Word
@@ -84,10 +84,10 @@ Changes = tuple[Change, ...]
 
 @dataclass(frozen=True)
 class SearchRound:
-    """The sets of a number of changes. `tried`: evaluated; `flipped`: those with a flipped prediction.
+    """The search over sets of `changes` changes. `tried`: number of evaluated sets, `flipped`: of those that flip.
 
-    `complete`: every set of that many candidates was tried, except those with a smaller set that flips and those that
-    delete all words of a text.
+    `complete`: whether every set of that size was tried, except those that contain a smaller set that flips and those
+    that delete all words of a text.
     """
 
     changes: int
@@ -107,9 +107,9 @@ class SearchRound:
 
 @dataclass(frozen=True)
 class Goal:
-    """What counts as a flip. `index`, `score`: predicted now. `target`: the class wanted, None for any other.
+    """The condition of a flip. `index`, `score`: original prediction. `target`: desired class, None for any other.
 
-    `threshold`: to be crossed by the score of a regression head. `classes`: the first ones, which can be
+    `threshold`: value that the score of a regression head has to cross. `classes`: number of first classes that can be
     predicted; None for all.
     """
 
@@ -120,7 +120,7 @@ class Goal:
     classes: int | None = None
 
     def margins(self, logits: Float[np.ndarray, "row label"]) -> Float[np.ndarray, "row"]:
-        """How far each prediction is from a flip, in logits or units of the score; below 0 it has flipped."""
+        """Return the distance of each prediction from a flip, in logits or units of the score; below 0 after a flip."""
         if self.threshold is not None:
             return (logits[:, 0] - self.threshold) * (1 if self.score >= self.threshold else -1)
         logits = logits[:, : self.classes]
@@ -129,7 +129,7 @@ class Goal:
         return np.delete(logits, self.target, axis=1).max(1) - logits[:, self.target]
 
     def slopes(self, logits: Float[np.ndarray, "label"]) -> Float[np.ndarray, "label"]:
-        """The derivative of the margin with respect to each logit."""
+        """Return the derivative of the margin with respect to each logit."""
         best = np.zeros(len(logits))
         if self.threshold is not None:
             return best + (1 if self.score >= self.threshold else -1)
@@ -140,13 +140,13 @@ class Goal:
         return best
 
     def margin(self, prediction: Prediction) -> float:
-        """As `margins`, of one prediction."""
+        """Return the margin of one prediction: see `margins`."""
         return float(self.margins(np.array([prediction.logits]))[0])
 
 
 @dataclass(frozen=True)
 class ChangedText:
-    """A set of changes, the text that it gives, and how far that is from a flip."""
+    """A set of changes, the resulting text, and its margin, the distance from a flip."""
 
     changes: Changes
     text: Example
@@ -159,14 +159,14 @@ class ChangedText:
 
     @property
     def fluency(self) -> tuple[bool, float]:
-        """Sorts the most probable by the masked model first, and last what it did not propose."""
+        """Sort key: texts that the masked model finds most probable first, and those that it did not propose last."""
         logs = [change.log_probability for change in self.changes if change.log_probability is not None]
         return len(logs) < len(self.changes), -math.fsum(logs)
 
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The texts that flip, the closest one that does not, and what the search took."""
+    """The texts that flip, the closest one that does not, and the cost of the search."""
 
     flips: tuple[ChangedText, ...]
     closest: ChangedText | None
@@ -179,9 +179,9 @@ class SearchResult:
 
 
 def search_flips(model: TextClassifier, example: Example, goal: Goal, options: SearchOptions) -> SearchResult:
-    """Try all single changes, then extend a beam of those closest to a flip by one change after the other.
+    """Try all single changes, then extend a beam of those closest to a flip by one change at a time.
 
-    It ends with as many flips of different words as there are results wanted. The caller must hold the device.
+    The search ends once it has the desired number of flips of different words. The caller must hold the device.
     Errors: a text without a word that the model reads.
     """
     part, words = _read_part(model, example)
@@ -211,7 +211,7 @@ def search_flips(model: TextClassifier, example: Example, goal: Goal, options: S
 
 
 class _Search:
-    """The texts evaluated so far. `margins`: each text's distance from a flip. `gradients`: passes with gradients."""
+    """The texts evaluated so far. `margins`: their distances from a flip. `gradients`: number of gradient passes."""
 
     def __init__(self, model: TextClassifier, example: Example, goal: Goal) -> None:
         self.model, self.example, self.goal = model, example, goal
@@ -221,7 +221,7 @@ class _Search:
         self._counts = [sum(word.segment == segment for word in counted) for segment in (0, 1)]
 
     def most_important(self, words: Sequence[Word], most: int) -> Sequence[Word]:
-        """The words that hold most of the margin by gradient x input, to first order, in reading order."""
+        """Return the words with the largest share of the margin by gradient x input (first order), in reading order."""
         if len(words) <= most:
             return words
         encoded = self.model.encode(self.example)
@@ -241,7 +241,7 @@ class _Search:
         return sorted(words[at] for at in np.argsort(-np.array(totals), kind="stable")[:most])
 
     def evaluate(self, sets: Iterable[Changes]) -> list[ChangedText]:
-        """The texts that the sets of changes give, but for those that delete all words of a text."""
+        """Evaluate the texts that result from sets of changes, except sets that delete all words of a text."""
         texts = [(changes, apply_changes(self.example, changes)) for changes in sets if self._leaves_words(changes)]
         new = list(dict.fromkeys(text for _, text in texts if text not in self.margins))
         self.margins.update(zip(new, self._run(new), strict=True))
@@ -275,12 +275,12 @@ def overlaps(token: Token, word: Word) -> bool:
 
 
 def apply_changes(example: Example, changes: Changes) -> Example:
-    """The example with these changes."""
+    """Return the example with these changes."""
     return edited(example, [Edit(change.word, change.replacement) for change in changes])
 
 
 def _read_part(model: TextClassifier, example: Example) -> tuple[Example, list[Word]]:
-    """The part of a long text that the model might read once words are deleted, and the words that it reads now."""
+    """Return the part of a long text that the model might read after deletions, and the words that it reads now."""
     beyond = model.encode(example, 2 * model.max_length)
     if beyond.truncated:
         pair = None if example.text_pair is None else example.text_pair[: _end(beyond, 1)]
@@ -299,7 +299,7 @@ def _end(encoded: EncodedText, segment: int) -> int:
 def _candidates(
     model: TextClassifier, example: Example, words: Sequence[Word], options: SearchOptions
 ) -> tuple[list[Change], tuple[str, ...]]:
-    """The single changes, each replacement of a word once, and notes on them."""
+    """Return the single changes, each replacement of a word once, and notes on them."""
     changes: dict[tuple[Word, str], Change] = {}
     notes: tuple[str, ...] = ()
 
@@ -327,7 +327,7 @@ def _candidates(
 def _likely_words(
     masked: MaskedModel, example: Example, words: Sequence[Word], count: int
 ) -> tuple[list[list[tuple[str, float]]], tuple[str, ...]]:
-    """As `likely_words`, in a part around each word where the text is too long for the masked model; and a note."""
+    """Return `likely_words`, from a part around each word if the text is too long for the masked model, and notes."""
     if reads_all(masked, example):
         return likely_words(masked, example, words, count), ()
     parts = (around(masked, example, word) for word in words)
@@ -336,7 +336,7 @@ def _likely_words(
 
 
 def _each_word_first(singles: Sequence[ChangedText]) -> list[Change]:
-    """The single changes, closest to a flip first, but the best of each word before the second best of any."""
+    """Return the single changes, closest to a flip first, but the best of each word before the second best of any."""
     ranks: dict[Word, int] = {}
     ranked = []
     for (change,) in (one.changes for one in singles):
@@ -348,7 +348,7 @@ def _each_word_first(singles: Sequence[ChangedText]) -> list[Change]:
 def _extended(
     sets: Sequence[ChangedText], branches: Sequence[Change], flips: Sequence[ChangedText]
 ) -> Iterator[Changes]:
-    """Each set with one more change of another word, without those that hold a smaller set that flips."""
+    """Yield each set with one more change of another word, except those that contain a smaller set that flips."""
     smaller = [frozenset(one.changes) for one in flips]
     made = set[frozenset[Change]]()
     for one, change in itertools.product(sets, branches):

@@ -1,4 +1,4 @@
-"""Counterfactuals: the fewest changes of words that flip a prediction, several diverse ones, each verified."""
+"""Counterfactual texts: several diverse sets of the fewest word changes that flip a prediction, each one verified."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ COLUMNS: Mapping[str, type] = {
 
 @dataclass(frozen=True)
 class Counterfactual:
-    """A changed text. `prediction`: of the finished text, in a pass of its own after the search.
+    """A changed text. `prediction`: that of the final text, from a separate pass after the search.
 
-    `subsets`: how many smaller sets of these changes were tried; none of them flips the prediction. `alternatives`:
-    how many other replacements of the same words flip it too, among those tried.
+    `subsets`: number of smaller sets of these changes that were tried; none of them flips the prediction.
+    `alternatives`: number of other replacements of the same words, among those tried, that flip it too.
     """
 
     changes: Changes
@@ -64,9 +64,10 @@ class Counterfactual:
 class CounterfactualResult:
     """Counterfactuals of a text or pair, the fewest changes first.
 
-    `target`: the class wanted, None for any other than the predicted one. `threshold`: of a score. `closest`: where
-    nothing flips, the text that came closest. `words_tried` of `words` that the model reads. `evaluations`: texts that
-    the model ran on, `masked_evaluations`: those that the masked model ran on.
+    `target`: the desired class, None for any other than the predicted one. `threshold`: threshold of a score.
+    `closest`: the text that came closest if nothing flips. `words`: number of words that the model reads;
+    `words_tried`: number of those that were tried. `evaluations`, `masked_evaluations`: number of texts that the model
+    and the masked model ran on.
     """
 
     model: str
@@ -87,23 +88,23 @@ class CounterfactualResult:
 
     @property
     def fewest(self) -> int | None:
-        """The number of changes of the smallest counterfactual; None where nothing flips."""
+        """The number of changes of the smallest counterfactual; None if nothing flips."""
         return len(self.results[0].changes) if self.results else None
 
     @property
     def is_smallest(self) -> bool:
-        """Whether no smaller set of the candidates flips, because every one was tried."""
+        """Whether every smaller set of the candidates was tried, so that none of them flips."""
         return all(one.complete for one in self.rounds if self.fewest is None or one.changes < self.fewest)
 
     @property
     def statements(self) -> tuple[str, ...]:
-        """What was searched, in sentences that are true of these candidates."""
+        """Sentences that describe the search; they hold for these candidates."""
         words = f"{self.words_tried} of {self.words} word{'s' if self.words > 1 else ''}"
         start = f"Candidates for {words}: {_sources_in_words(self.options)}."
         return (start, *map(str, self.rounds), *self.notes)
 
     def rows(self) -> Iterator[TableRow]:
-        """A row for each change of each counterfactual; where nothing flips, of the text that came closest.
+        """Yield a row for each change of each counterfactual; if nothing flips, of the text that came closest.
 
         `value`: the probability of the new class, or the new score.
         """
@@ -118,11 +119,11 @@ class CounterfactualResult:
                 yield dict(zip(COLUMNS, values, strict=True))
 
     def as_csv(self) -> str:
-        """The rows as CSV."""
+        """Return the rows as CSV."""
         return to_csv(self.rows()) or ",".join(COLUMNS) + "\n"
 
     def as_json(self) -> dict[str, Any]:
-        """All of it as JSON's values."""
+        """Return the whole result as JSON values."""
         return {**asdict(self), "is_smallest": self.is_smallest, "statements": list(self.statements)}
 
 
@@ -133,22 +134,22 @@ def counterfactuals(
     threshold: float | None = None,
     options: SearchOptions | None = None,
 ) -> CounterfactualResult:
-    """Search the fewest changes of words that flip a prediction, several diverse ones. Deterministic, and cached.
+    """Search for several diverse sets of the fewest word changes that flip a prediction. Deterministic and cached.
 
     A change replaces a word or deletes it. All single changes are tried; a beam of those closest to a flip is then
-    extended by one change at a time. As counterfactuals of Wachter et al. (2018), Counterfactual explanations without
-    opening the black box, they are close inputs with another output; closeness is the number of changed words here.
+    extended by one change at a time. As in Wachter et al. (2018), Counterfactual explanations without opening the black
+    box, counterfactuals are close inputs with another output; here, distance is the number of changed words.
     Masked models propose replacements, and edits are found by beam search, as in MiCE (Ross et al., 2021, Explaining
     NLP models via minimal contrastive editing), but word by word and without training an editor. Unlike Polyjuice (Wu
     et al., 2021), no text is generated freely. Nearest embeddings are those of word-level attacks since HotFlip
     (Ebrahimi et al., 2018).
 
-    Each result is run again once it is finished, and all its subsets too: no part of its changes flips. The results
-    change different sets of words, and overlap as little as possible; two share the same words only where nothing else
-    flips. At equal numbers of changes, those that the masked model finds most probable come first.
+    Each final result and all its subsets are run again: no subset of its changes flips. The results change different
+    sets of words, and overlap as little as possible; two share the same words only if nothing else flips. At equal
+    numbers of changes, those that the masked model finds most probable come first.
 
-    `target`: the class wanted, any other by default. `threshold`: of a model that gives a score, which has to cross it.
-    Errors: an unknown class, the predicted one, a threshold that is missing or too much, a text without a word.
+    `target`: the desired class, any other by default. `threshold`: value that the score of a regression has to cross.
+    Errors: an unknown class, the predicted one, a missing or superfluous threshold, a text without a word.
     """
     options = options or SearchOptions()
     key = counterfactuals_key(model, example, target, threshold, options)
@@ -175,7 +176,7 @@ def counterfactuals(
 def counterfactuals_key(
     model: str, example: Example, target: int | str | None, threshold: float | None, options: SearchOptions
 ) -> str:
-    """The cache key of counterfactuals. Reads the models' files, never loads them."""
+    """Return the cache key of counterfactuals. Reads the models' files, never loads them."""
     example.check_length()
     if threshold is not None and not math.isfinite(threshold):
         raise not_allowed("threshold", "a finite number", threshold)
@@ -220,26 +221,26 @@ def _goal(
 
 
 class _Verifier:
-    """Predictions of finished texts, one by one and not from the passes of the search."""
+    """Predictions of final texts, one at a time and separate from the passes of the search."""
 
     def __init__(self, model: str, example: Example, goal: Goal) -> None:
         self.model, self.example, self.goal = model, example, goal
         self.predicted: dict[Example, Prediction] = {}
 
     def predict(self, changes: Changes) -> tuple[Example, Prediction]:
-        """The text with these changes, and its prediction."""
+        """Return the text with these changes, and its prediction."""
         text = apply_changes(self.example, changes)
         if text not in self.predicted:
             (self.predicted[text],) = predictions(self.model, [text])
         return text, self.predicted[text]
 
     def smallest_part(self, changes: Changes) -> Changes | None:
-        """The smallest set of these changes that flips; None where not even all of them do."""
+        """Return the smallest subset of these changes that flips, or None if not even all of them together flip."""
         parts = (part for size in range(1, len(changes) + 1) for part in itertools.combinations(changes, size))
         return next((part for part in parts if self.goal.margin(self.predict(part)[1]) < 0), None)
 
     def select(self, flips: Sequence[ChangedText], count: int) -> tuple[Counterfactual, ...]:
-        """Choose diverse ones, the fewest changes first; each is reduced to its smallest part that flips."""
+        """Choose diverse counterfactuals, fewest changes first, each reduced to its smallest subset that flips."""
         left, chosen = list(flips), list[ChangedText]()
         while left and len(chosen) < count:
             best = min(left, key=lambda one: _order(one, chosen))
@@ -255,7 +256,7 @@ class _Verifier:
         return tuple(self.finish(one, flips) for one in sorted(chosen, key=lambda one: len(one.changes)))
 
     def finish(self, one: ChangedText, flips: Sequence[ChangedText] = ()) -> Counterfactual:
-        """The changed text with its prediction."""
+        """Return the counterfactual of a changed text, with its prediction."""
         text, prediction = self.predict(one.changes)
         parts = (part for size in range(1, len(one.changes)) for part in itertools.combinations(one.changes, size))
         subsets = sum(apply_changes(self.example, part) in self.predicted for part in parts)
@@ -264,7 +265,7 @@ class _Verifier:
 
 
 def _order(one: ChangedText, chosen: Sequence[ChangedText]) -> tuple[Any, ...]:
-    """Sorts what to choose next: other words than before, few, with little overlap, fluent, far beyond the flip."""
+    """Sort key of the next choice: new words, few changes, little overlap, fluency, and distance beyond the flip."""
     others = [other.words for other in chosen]
     overlap = sum(len(one.words & words) for words in others)
     return one.words in others, len(one.changes), overlap, one.fluency, one.margin

@@ -1,1 +1,1 @@
-"""Evaluating methods on a data set: which metrics say what of which method, on which model."""
+"""Evaluation of explanation methods on a data set by several metrics."""

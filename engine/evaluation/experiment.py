@@ -1,4 +1,4 @@
-"""The experiment `evaluate` carried out: its examples, units, and what they come to on a model."""
+"""Run the experiment `evaluate`: sample, work units and result."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ __all__ = [
 ]  # fmt: skip
 
 VERSIONS = [3, faithfulness.VERSION, sensitivity.VERSION]
-"""The first is raised whenever the numbers of a metric change that are not cached one by one."""
+"""Increase the first whenever the values of a metric change that is not cached by itself."""
 ModelResult = ModelEvaluation
 Result = Evaluation
 
@@ -70,12 +70,11 @@ def evaluate(
     cancel: CancelToken | None = None,
     **more: object,
 ) -> Evaluation:
-    """Evaluate every method on every model by every metric, on examples that the seed draws.
+    """Evaluate every method on every model by every metric, on a random sample of examples.
 
-    `more`: other fields of the plan. Methods are added: an ensemble's members and `random`. Maps, removal curves and
-    sensitivities are cached one by one, so that a stopped run can be continued, and another method or
-    metric costs only itself. An example that fails is skipped with the reason. Errors: those of the plan, and of a data
-    set that cannot be read.
+    `more`: other fields of the plan. The members of ensembles and `random` are added to the methods. Each map, removal
+    curve and sensitivity is cached, so a stopped run can be continued, and another method or metric costs only itself.
+    Examples that fail are skipped with a reason. Errors: an invalid plan, a data set that cannot be read.
     """
     given: dict[str, object] = {} if examples is None else {"examples": examples}
     plan = EvaluationPlan(tuple(models), dataset, tuple(methods), tuple(metrics), seed=seed, **given, **more)  # type: ignore[arg-type]
@@ -84,11 +83,12 @@ def evaluate(
 
 
 FORMATS = QUANTUS_FORMATS
-"""Formats of files besides those of all experiments, by the ending of the name."""
+"""Additional export formats, by file ending."""
 
 
 def check(plan: EvaluationPlan) -> None:
-    """Refuse units, operators and shares that there are not for this kind of input, and the same operator twice."""
+    """Refuse units, operators, marks and shares that do not exist for this kind of input, and the same operator twice.
+    """
     if plan.removal is not None:
         check_removal(plan.removal, plan.kind)
     if plan.second_removal is not None and plan.second_removal not in (choices := second_removals_of(plan.kind)):
@@ -105,12 +105,12 @@ def check(plan: EvaluationPlan) -> None:
 
 
 def sample(plan: EvaluationPlan) -> Sample:
-    """The examples that the seed draws. Errors: those of reading the data set."""
+    """Draw the sample of examples. Errors: a data set that cannot be read."""
     return draw_sample(plan.kind, plan.dataset, plan.split, plan.examples, plan.seed)
 
 
 def resolve(plan: EvaluationPlan, sample: Sample) -> EvaluationPlan:
-    """The plan with the metrics that the data set allows for, where none are named; sensitivity must be."""
+    """Fill in the metrics if none are named: all that the data set allows, except those that must be named."""
     if plan.metrics:
         return plan
     needs = {"nothing", "removal", "others"}
@@ -121,10 +121,10 @@ def resolve(plan: EvaluationPlan, sample: Sample) -> EvaluationPlan:
 
 
 def result_key(plan: EvaluationPlan, sample: Sample) -> str:
-    """The cache key of the result on one model. Reads the model's files, never loads it.
+    """Cache key of the result on one model. Reads the model's files without loading it.
 
-    A second operator is in it by its name, and only where there are second scores; which marks count only where they
-    are not whole. Results without them, and those of the time before there was a choice, share a key.
+    The second operator is part of the key only if there are second scores, and `marks` only if it is `read`. Results
+    without them therefore keep the keys that they had before these options existed.
     """
     [model] = plan.models
     left_out = ("models", "second_removal", *(["marks"] if plan.marks != READ else []))
@@ -147,7 +147,7 @@ def result_key(plan: EvaluationPlan, sample: Sample) -> str:
 
 
 def _metric_packages(plan: EvaluationPlan) -> dict[str, str]:
-    """The packages of the plan's metrics that are not the project's, with their versions."""
+    """The external packages that define metrics of the plan, with their versions."""
     return {id: METRICS[id].package for id in plan.metrics if METRICS[id].package}
 
 
@@ -159,15 +159,16 @@ def _method_key(plan: EvaluationPlan, method: str, model: str) -> list[object]:
 
 
 def rows(result: ModelEvaluation) -> Iterator[dict[str, Any]]:
-    """The rows, one per value; those by the second operator after the others."""
+    """Yield one row per value; those of the second operator come last."""
     for one in (result, *([] if result.second is None else [result.second])):
         for row in one.rows:
             yield {**row.as_plain(), "removal": one.removal if METRICS[row.of.metric].needs == "removal" else ""}
 
 
 def class_notes(plan: EvaluationPlan, source: ExampleSource) -> dict[str, list[str]]:
-    """Sentences on how the data set's classes match the models' where that is not obvious, each with its models; no
-    model is loaded.
+    """Notes on how the data set's classes match the models' if that is not obvious, each with its models.
+
+    No model is loaded.
     """
     notes: dict[str, list[str]] = {}
     for model in plan.models if source.labels else ():
@@ -177,8 +178,11 @@ def class_notes(plan: EvaluationPlan, source: ExampleSource) -> dict[str, list[s
 
 
 def _class_note(model: str, source: ExampleSource) -> str:
-    """The sentence for one model; empty for a language model, whose classes are a prompt's, and where its
-    files are broken, which the work itself reports."""
+    """The note for one model, or an empty string.
+
+    It is empty for language models, whose classes come from the prompt, and for models with broken files, for which the
+    run itself reports the error.
+    """
     try:
         labels = model_labels(model)
         return match_classes(source.labels, labels, source.unnamed).note if labels else ""
@@ -187,24 +191,26 @@ def _class_note(model: str, source: ExampleSource) -> str:
 
 
 def assemble(plan: EvaluationPlan, sample: Sample, report: Report) -> ModelEvaluation:
-    """The results on one model: maps, removal curves and sensitivities from the cache or computed, and all metrics."""
+    """Collect the results on one model: maps, removal curves and sensitivities, computed if not cached, and all
+    metrics.
+    """
     return _ModelEvaluator(plan, sample).run(report)
 
 
 def groups(plan: EvaluationPlan, sample: Sample) -> Iterator[tuple[list[int], int]]:
-    """The tasks of a cluster: examples that are worked on together, with their number."""
+    """Yield the tasks for a cluster: indices of examples that are processed together, and their number."""
     for start in range(0, len(sample.indices), GROUP_SIZE):
         group = list(sample.indices[start : start + GROUP_SIZE])
         yield group, len(group)
 
 
 def compute_group(plan: EvaluationPlan, sample: Sample, group: Sequence[int]) -> None:
-    """Work on some examples, so that all their parts are in the cache."""
+    """Process these examples, so that all their intermediate results are cached."""
     assemble(plan, Sample(sample.source, tuple(group)), silent)
 
 
 class _ModelEvaluator:
-    """The work on one model: its examples a few at a time."""
+    """Evaluates one model on its examples, a few at a time."""
 
     def __init__(self, plan: EvaluationPlan, sample: Sample) -> None:
         self.plan, self.sample = plan, sample
@@ -257,7 +263,9 @@ class _ModelEvaluator:
         return result.with_second(second.operator, self.second_measurements.rows, self.second_measurements.skips)
 
     def _load_error(self) -> str:
-        """The error of loading the model; empty where it loads: then the examples failed, and others may not."""
+        """The error of loading the model, or an empty string. If the model loads, only these examples failed; others
+        may not.
+        """
         plan = self.plan
         try:
             with runtime.turn():
@@ -286,14 +294,16 @@ class _ModelEvaluator:
 
 
 def units(plan: EvaluationPlan, sample: Sample) -> Units:
-    """A unit a map, then a unit an example and operator for all its removal curves, which share their passes, then a
-    unit a sensitivity where that is asked for.
+    """Work units of one model: one per map; then one per example and operator for all its removal curves, which share
+    passes.
+
+    If sensitivity is requested, one per sensitivity follows.
     """
     return Units(_ModelUnits(plan, sample).units())
 
 
 class _ModelUnits:
-    """The units of one model. Examples are read when their turn comes: all the pictures would not fit into memory."""
+    """The work units of one model. Examples are read when needed, because not all pictures fit into memory."""
 
     def __init__(self, plan: EvaluationPlan, sample: Sample) -> None:
         self.plan, self.sample = plan, sample
@@ -323,7 +333,7 @@ class _ModelUnits:
     def _each(
         self, own: Mapping[str, int], what: str, title: str, cost: int, work: Callable[[Sequence[int]], object]
     ) -> Iterator[WorkUnit]:
-        """A unit for each example, by key."""
+        """Yield a unit for each example. `own`: index of the example by key."""
 
         def run_batch(units: Sequence[WorkUnit]) -> object:
             return work([own[unit.key] for unit in units])
@@ -335,7 +345,7 @@ class _ModelUnits:
             yield WorkUnit(key, label, partial(work, [index]), stores_itself=True, batch=batch, step=step)
 
     def _keys(self, index: int) -> list[str]:
-        """The keys of the example's explanations by each method."""
+        """Cache keys of the example's explanations, one per method."""
         try:
             one = self.sample.source.read(index)
             return [
@@ -356,7 +366,7 @@ class _ModelUnits:
         explained = explain_examples(plan, self.model, self._read(indices))
         compute_removal(plan, self.model, explained)
         for why in (why for one in explained for why in one.failed.values()):
-            raise ExegesisError(why)  # so that the example is tried again once its maps can be made
+            raise ExegesisError(why)  # so the example is retried once its maps can be computed
         _mark_done([keys[index] for index in indices])
 
     def _perturb(self, method: str, own: Mapping[str, int], indices: Sequence[int]) -> None:
@@ -370,7 +380,7 @@ def _removal_key(plan: EvaluationPlan, of_example: Sequence[str]) -> str:
 
 
 def _marker(what: str, of: Sequence[str], *how: object) -> str:
-    """The key of a marker that it is done; the numbers themselves are cached one by one."""
+    """Key of the marker that a unit is done. The values themselves are cached separately."""
     return key_for({"kind": "evaluated", "what": what, "of": list(of), "how": list(how)})
 
 

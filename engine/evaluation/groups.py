@@ -1,20 +1,20 @@
 """Scores in groups: by size and architecture of models, in slices of examples, and by the strength of a mark.
 
-Strength of a mark: does what a method puts on a mark grow with what the mark is worth? In marked sets labels are drawn
-by chance and a mark states them, so that the mark alone can tell anything. `strength` is the share of examples that
-carry it. It grades the mark in two ways:
+Strength of a mark: does attribution to a mark grow with the influence of the mark? In marked sets, labels are random
+and a mark states them, so only the mark is informative. `strength` is the share of examples that carry it. It grades
+the influence of the mark in two ways:
 
-* **Over data** (`grade_by_data`): evaluations of the same model on sets of several strengths. The mark is worth as much
-  to the set as the share of its examples that carry it, so attribution is averaged over all examples, one without a
-  mark having 0 on it. A method that puts everything on every mark lies on the diagonal; one that puts the share c there
-  lies on c times it. The line says how much of a whole set's attribution a reader is shown on the mark; that it is
-  straight is no finding, since the same marked examples come again.
-* **Over training** (`grade_by_training`): models trained at several strengths, on the same examples, all of which carry
-  the mark. How far the mark decides their answers is measured, not supposed: as labels are by chance, accuracy above
-  chance can only come from the mark. Where it decides all answers, all attribution should be on it; where it decides
-  fewer, less should be, but how much less cannot be told.
+* **Over data** (`grade_by_data`): evaluations of the same model on sets of several strengths. The influence of the mark
+  on a set is the share of its examples that carry it, so attribution is averaged over all examples; an unmarked example
+  has 0. A method that puts everything on every mark lies on the diagonal; one that puts the share c there lies on c
+  times it. The line shows how much of the attribution of a whole set is on the mark. That it is straight is no finding,
+  since the marked examples are the same at every strength.
+* **Over training** (`grade_by_training`): models trained at several strengths, evaluated on the same examples, all of
+  which carry the mark. The influence of the mark on their predictions is measured: since labels are random, accuracy
+  above chance can only come from the mark. If the mark decides all predictions, all attribution should be on it; if it
+  decides fewer, less should be, by an unknown amount.
 
-Attribution is `truth_mass`: the share of all |a| of an example that lies on its mark.
+Attribution is `truth_mass`: the share of the total |a| of an example that lies on its mark.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ from engine.models import catalog
 from engine.models.summary import ModelSize, model_size
 
 Sizes = Mapping[str, ModelSize]
-"""By model."""
+"""Sizes of models, by model."""
 By = Literal["label", "correctness", "length"]
 SLICES: tuple[By, ...] = ("label", "correctness", "length")
 BINS = 4
-"""Of lengths: quarters of the examples, as nearly as equal lengths stay together."""
+"""Number of length bins: quartiles of the examples, except that equal lengths share a bin."""
 NO_LABEL, NOT_KNOWN = "no label", "not known whether right"
 
 
 @dataclass(frozen=True)
 class SizedScore:
-    """The score of a method on a model of this size."""
+    """The score of a method on a model, with the size of the model."""
 
     score: MetricScore
     size: ModelSize
 
 
 def read_sizes(models: Iterable[str]) -> dict[str, ModelSize]:
-    """The sizes of models by name, from their files; a model whose files do not state one is left out."""
+    """Read the sizes of models from their files. Models whose files do not state one are left out."""
     sizes = {}
     for model in models:
         with contextlib.suppress(ExegesisError):
@@ -64,7 +64,7 @@ def read_sizes(models: Iterable[str]) -> dict[str, ModelSize]:
 
 
 def size_ladders(sizes: Sizes) -> dict[str, list[str]]:
-    """The models of each architecture of which there are at least two sizes, the smallest model first."""
+    """The models of each architecture that has at least two sizes, smallest model first."""
     by: dict[str, list[str]] = {}
     for model in _by_size(sizes):
         by.setdefault(sizes[model].architecture, []).append(model)
@@ -72,7 +72,7 @@ def size_ladders(sizes: Sizes) -> dict[str, list[str]]:
 
 
 def architectures(sizes: Sizes) -> list[str]:
-    """The architectures there are, in order."""
+    """The distinct architectures, sorted."""
     return sorted({size.architecture for size in sizes.values()})
 
 
@@ -89,9 +89,9 @@ def scores_by_size(
     architecture: str | None = None,
     methods: Sequence[str] | None = None,
 ) -> list[SizedScore]:
-    """Scores along the sizes of one architecture, the first that has several where none is named.
+    """Scores by model size within one architecture; by default the first that has several sizes.
 
-    The thesis, figures 4.1 to 4.5, 4.8 and 4.9. Models of equal size are at one place.
+    The thesis, figures 4.1 to 4.5, 4.8 and 4.9. Models of equal size share a position.
     """
     known = size_ladders(sizes)
     return _sized_scores(evaluation, metric, sizes, known.get(architecture or next(iter(known), ""), []), methods)
@@ -100,7 +100,7 @@ def scores_by_size(
 def scores_by_architecture(
     evaluation: Evaluation, metric: str, sizes: Sizes, methods: Sequence[str] | None = None
 ) -> list[SizedScore]:
-    """Scores by architecture, and within one by size. The thesis, figures 4.12 to 4.16, 4.19 and 4.20."""
+    """Scores by architecture, and by size within each. The thesis, figures 4.12 to 4.16, 4.19 and 4.20."""
     ordered = sorted(_by_size(sizes), key=lambda model: sizes[model].architecture)
     return _sized_scores(evaluation, metric, sizes, ordered, methods)
 
@@ -112,7 +112,7 @@ def _by_size(sizes: Sizes) -> list[str]:
 def _sized_scores(
     evaluation: Evaluation, metric: str, sizes: Sizes, models: Sequence[str], methods: Sequence[str] | None
 ) -> list[SizedScore]:
-    """Model by model in that order, methods as in the plan."""
+    """Scores of the models in the given order; methods are in the order of the plan."""
     place = {model: at for at, model in enumerate(models)}
     scores = compute_scores(evaluation, metric, ScoreFilter(place, methods))
     return [SizedScore(one, sizes[one.model]) for one in sorted(scores, key=lambda one: place[one.model])]
@@ -120,17 +120,17 @@ def _sized_scores(
 
 @dataclass(frozen=True)
 class Slice:
-    """The evaluation of one kind of examples."""
+    """The evaluation restricted to one group of examples."""
 
     name: str
     evaluation: Evaluation
 
 
 def split(evaluation: Evaluation, by: str) -> list[Slice]:
-    """The parts that have examples. An example that no method could explain is in none: nothing is known of it.
+    """Split the evaluation into the slices that have examples. Examples that no method could explain are in no slice.
 
-    An example counts once a model. Lengths are cut over all models together: give what one model did
-    (`Evaluation.slice`) for its own quarters.
+    An example counts once per model. Length bins are computed over all models together; for the quartiles of one model,
+    pass an evaluation of that model alone (`Evaluation.slice`). Errors: an unknown `by`.
     """
     if by not in SLICES:
         raise unknown("slice by", by, SLICES)
@@ -140,9 +140,9 @@ def split(evaluation: Evaluation, by: str) -> list[Slice]:
 
 
 def length_bins(lengths: Sequence[int], bins: int = BINS) -> list[tuple[int, int]]:
-    """Bounds of quantile bins, both ends within: they cover every length from the least to the greatest once.
+    """Bounds of quantile bins, both inclusive. They cover each length from the smallest to the largest once.
 
-    Equal lengths are in one bin, so that there may be fewer bins, and of unequal numbers.
+    Equal lengths share a bin, so there may be fewer bins, of unequal sizes.
     """
     shares = np.arange(1, bins + 1) / bins
     ends = np.unique(np.quantile(np.array(lengths), shares, method="inverted_cdf")).tolist()
@@ -184,14 +184,14 @@ MASS = "truth_mass"
 MARKED_SETS = ("reviews-marked", "scenes-marked")
 STRENGTHS = (0.1, 0.25, 0.5, 0.75, 1.0)
 CARRIES = "marked"
-"""What an example of a marked set says of itself."""
+"""Extra field of an example in a marked set: whether it carries the mark."""
 
 
 @dataclass(frozen=True)
 class MarkInfluence:
     """The influence of the mark on predictions of `n` marked examples, from 0 (chance) to 1, with a 95% interval.
 
-    Below 0 where the model is right less often than by chance. None where it cannot be told.
+    Below 0 if the model is right less often than by chance; None if it is unknown.
     """
 
     value: float | None
@@ -201,7 +201,7 @@ class MarkInfluence:
 
 @dataclass(frozen=True)
 class GradedScore:
-    """The attribution of a method to the mark at a strength. `ideal`: the value to be reached, if known."""
+    """The attribution of a method to the mark at a strength. `ideal`: the ideal value, None if it is unknown."""
 
     strength: float
     score: MetricScore
@@ -209,21 +209,21 @@ class GradedScore:
 
 
 def mark_strength(dataset: str) -> float | None:
-    """The share of its examples that a marked set asks to carry the mark; None of other sets."""
+    """The share of marked examples that the name of a marked set requests; None for other sets."""
     if dataset.partition(":")[0] not in MARKED_SETS:
         return None
     return float(parse_options(dataset).get("strength", 1.0))
 
 
 def training_strengths(models: Iterable[str]) -> dict[str, float]:
-    """The strengths of the sets that models were trained on, as far as their cards say."""
+    """The strengths of the sets that models were trained on, for models whose card states it."""
     datasets = {model: catalog.card(model).get("settings", {}).get("dataset", "") for model in models}
     strengths = {model: mark_strength(str(dataset)) for model, dataset in datasets.items()}
     return {model: strength for model, strength in strengths.items() if strength is not None}
 
 
 def plans_at_strengths(plan: EvaluationPlan, strengths: Sequence[float] = STRENGTHS) -> list[EvaluationPlan]:
-    """The plan with marks at several strengths in its set: the evaluations for `grade_by_data`."""
+    """Copies of the plan with its data set at several strengths: the evaluations for `grade_by_data`."""
     name, options = plan.dataset.partition(":")[0], parse_options(plan.dataset)
     sets = ({**options, "strength": f"{one:g}"} for one in strengths)
     names = (f"{name}:{','.join(f'{key}={value}' for key, value in one.items())}" for one in sets)
@@ -233,13 +233,13 @@ def plans_at_strengths(plan: EvaluationPlan, strengths: Sequence[float] = STRENG
 def grade_by_data(
     evaluations: Sequence[Evaluation], model: str, methods: Sequence[str] | None = None
 ) -> list[GradedScore]:  # fmt: skip
-    """A point for each evaluation and method, of one model, by the share of the examples that carry the mark."""
+    """A point per evaluation and method, for one model, by the share of examples that carry the mark."""
     graded = [one for evaluation in evaluations for one in _grade(evaluation, ScoreFilter([model], methods))]
     return sorted(graded, key=lambda one: one.strength)
 
 
 def equal_strengths(evaluations: Sequence[Evaluation], model: str) -> list[list[float]]:
-    """The strengths asked for whose examples carry the mark equally often: they are at one place."""
+    """Groups of requested strengths with the same share of marked examples, which therefore share a position."""
     by: dict[float | None, list[float]] = {}
     for evaluation in evaluations:
         strength = mark_strength(evaluation.plan.dataset)
@@ -250,7 +250,7 @@ def equal_strengths(evaluations: Sequence[Evaluation], model: str) -> list[list[
 def grade_by_training(
     evaluation: Evaluation, trained: Mapping[str, float], methods: Sequence[str] | None = None
 ) -> list[GradedScore]:
-    """A point for each model and method by the strength at which the model was trained, over the marked examples."""
+    """A point per model and method, over the marked examples, by the strength at which the model was trained."""
     ideals = {model: mark_influence(evaluation, model).value for model in trained}
     scores = compute_scores(evaluation, MASS, ScoreFilter(trained, methods))
     return sorted((GradedScore(trained[s.model], s, ideals[s.model]) for s in scores), key=lambda one: one.strength)
@@ -274,9 +274,10 @@ def _above(accuracy: float, chance: float) -> float:
 
 
 def _grade(evaluation: Evaluation, of: ScoreFilter) -> list[GradedScore]:
-    """The scores over all examples of one set, at the share of marked examples among those with a value of the method.
+    """The scores over all examples of one set, at its share of marked examples.
 
-    Of all examples where it has no value. Else marked examples without one would count here and not there.
+    The share is over the examples for which the method has a value, or over all if it has none. Otherwise, marked
+    examples without a value would count in the share but not in the score.
     """
     whole = dataclasses.replace(evaluation, models=tuple(map(_add_zeros, evaluation.models)))
     graded = []
@@ -289,7 +290,7 @@ def _grade(evaluation: Evaluation, of: ScoreFilter) -> list[GradedScore]:
 
 
 def _marked_share(evaluation: Evaluation, model: str, examples: Collection[int] = ()) -> float | None:
-    """The share of examples that carry the mark: of these, of all where none are given."""
+    """The share of these examples that carry the mark; of all examples if none are given. None without examples."""
     facts = (one for one in evaluation.facts if one.model == model and (not examples or one.example in examples))
     marked = [one.extra.get(CARRIES) is True for one in facts]
     return sum(marked) / len(marked) if marked else None
@@ -298,7 +299,7 @@ def _marked_share(evaluation: Evaluation, model: str, examples: Collection[int] 
 def _add_zeros(one: ModelEvaluation) -> ModelEvaluation:
     """Add a value of 0 for examples without a mark. Examples that could not be explained stay without a value.
 
-    So does a method with no value on any marked example: unmarked ones alone would say 0, which nobody measured.
+    A method without a value on any marked example gets no zeros: its score would be 0 although nothing was measured.
     """
     bare = {fact.example for fact in one.facts if fact.extra.get(CARRIES) is False}
     marked = {fact.example for fact in one.facts if fact.extra.get(CARRIES) is True}

@@ -1,6 +1,6 @@
-"""Explain examples by all methods, and measure the explanations.
+"""Explain examples with all methods, and measure the explanations.
 
-Some metrics read the maps and marks alone, others run the model again.
+Some metrics need only the maps and marks; others run the model again.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ from engine.result import Explanation
 
 @dataclass(frozen=True)
 class ExplainedExample:
-    """One example and its explanations by the methods that have one; `example`: None where it cannot be read.
+    """One example with the explanations that succeeded, by method. `example`: None if it cannot be read.
 
-    `failed`: by method, why it has none.
+    `failed`: why the other methods have none, by method.
     """
 
     index: int
@@ -68,15 +68,17 @@ class ExplainedExample:
 
     @property
     def first(self) -> Explanation | None:
-        """The first explanation: all share its tokens and its prediction."""
+        """The first explanation, or None. All explanations share its tokens and prediction."""
         return next(iter(self.explanations.values()), None)
 
 
 @dataclass(frozen=True)
 class UnitScores:
-    """Scores by method, one a unit; `failed`: why a method has none. `marks`: which units count, or why none is known.
+    """The scores of one example by method, one per unit.
 
-    `segments`: in which text each unit is. `ties`: a seed of the example's own, which breaks ties of equal scores.
+    `failed`: why a method has none. `cost`: evaluations and seconds by method. `marks`: whether each unit is marked, or
+    why that is unknown. `segments`: the index of the text that each unit is in. `ties`: a seed of this example, which
+    breaks ties of equal scores.
     """
 
     index: int
@@ -91,9 +93,9 @@ class UnitScores:
 def explain_examples(
     plan: EvaluationPlan, model: str, examples: Sequence[SourceExample | UnreadableExample]
 ) -> list[ExplainedExample]:
-    """Explain every example by every method; what fails is kept as the reason, and the others go on.
+    """Explain every example with every method. Failures are recorded with their reason, and the rest continues.
 
-    A random order needs no more than the prediction: where even that fails no other method is tried.
+    The random order needs only the prediction; if that fails, no other method is tried.
     """
     methods = plan.methods_with_baselines
     readable = [one for one in examples if isinstance(one, SourceExample)]
@@ -116,7 +118,7 @@ def explain_examples(
 def _explain(
     plan: EvaluationPlan, model: str, method: str, examples: Sequence[SourceExample]
 ) -> dict[int, Explanation | ExegesisError]:
-    """Explanations or errors by the index of the example."""
+    """Explanations or errors, by index of the example."""
     answers = bisect_failures(explain_many, [request_for(plan, model, method, one) for one in examples])
     return {one.index: answer for one, answer in zip(examples, answers, strict=True)}
 
@@ -127,14 +129,14 @@ def request_for(plan: EvaluationPlan, model: str, method: str, example: SourceEx
 
 
 def requests_for(plan: EvaluationPlan, model: str, one: ExplainedExample) -> dict[str, Request]:
-    """The requests of the methods that have an explanation."""
+    """The requests of the methods that have an explanation, by method."""
     if one.example is None:
         return {}
     return {method: request_for(plan, model, method, one.example) for method in one.explanations}
 
 
 def unit_scores_of(plan: EvaluationPlan, one: ExplainedExample) -> UnitScores:
-    """The scores and marks of the units: all that metrics need that run no model."""
+    """The scores and marks of the units: all that metrics need that do not run the model."""
     example, first = one.example, one.first
     if example is None or first is None:
         return UnitScores(one.index, {}, one.failed, {}, UNMARKED_TRUTH, np.zeros(0, dtype=int), ())
@@ -147,7 +149,7 @@ def unit_scores_of(plan: EvaluationPlan, one: ExplainedExample) -> UnitScores:
 def _marks(
     plan: EvaluationPlan, one: SourceExample, explanation: Explanation
 ) -> tuple[Marks | str, Int[np.ndarray, "unit"]]:
-    """The marks of units, and in which text each unit is."""
+    """The marks of the units, or why there are none, and the index of the text that each unit is in."""
     given = one.example
     if not isinstance(given, LabeledExample):
         marks = marks_of_picture(explanation.provenance.model, given)
@@ -162,7 +164,8 @@ def _marks(
 
 
 def example_facts(model: str, one: ExplainedExample, true: int | None, units: int) -> ExampleFacts | None:
-    """The facts of an example; None where no method could explain it. `true`: the model's class that its label is."""
+    """The facts about an example; None if no method could explain it. `true`: index of the model's class for its label.
+    """
     first, example = one.first, one.example
     if first is None or example is None:
         return None
@@ -190,17 +193,17 @@ def _is_plain(value: object) -> bool:
 NO_ORDER = "one of the two maps has no order: its scores are all equal"
 NO_VALUE = "the metric has no value for this map"
 TRUTH = {"gt_overlap": "exact", "gt_share": "overlap", "mean_rank": "mean_rank", "mean_rank_pct": "mean_rank_pct"}
-"""The metrics by truth, and what they are called in `engine.metrics.plausibility`."""
+"""Metrics by ground truth, and their names in `engine.metrics.plausibility`."""
 ORDERED: tuple[Needs, ...] = ("removal", "marks", "pair")
-"""What metrics need that look at the order of the units,"""
+"""Requirements of the metrics that depend on the order of the units."""
 UNORDERED = ("truth_mass",)
-"""and those of them that do not."""
+"""Metrics with such a requirement that do not depend on the order."""
 AGREEMENT = {"rank_spearman": "spearman", "rank_top_k": "top_k"}
 
 
 @dataclass
 class Measurements:
-    """The values of one model on one data set, and the reasons where there are none."""
+    """The values of one model on one data set, and the reasons for those that are missing."""
 
     model: str
     dataset: str
@@ -210,7 +213,7 @@ class Measurements:
     def add(
         self, example: int, method: str, metric: str, value: float | str, against: str = "", percent: int | None = None
     ) -> None:
-        """A value, or in its place the reason why there is none."""
+        """Add a value, or the reason why there is none."""
         key = _key(self.model, self.dataset, method, metric, against, percent)
         if isinstance(value, str):
             self.skips.append(MetricSkip(key, example, value))
@@ -218,7 +221,7 @@ class Measurements:
             self.rows.append(MetricRow(key, example, float(value)))
 
     def withdraw(self, method: str, metrics: Collection[str], reason: str) -> None:
-        """Replace the method's values by these metrics by the reason why there are none."""
+        """Replace the method's values by these metrics with the reason why there are none."""
         withdrawn = [row for row in self.rows if row.of.method == method and row.of.metric in metrics]
         self.rows = [row for row in self.rows if row.of.method != method or row.of.metric not in metrics]
         for metric, example in dict.fromkeys((row.of.metric, row.example) for row in withdrawn):
@@ -227,13 +230,14 @@ class Measurements:
 
 @lru_cache(maxsize=4096)
 def _key(model: str, dataset: str, method: str, metric: str, against: str, percent: int | None) -> MetricKey:
-    """A shared key object for the rows of all examples: there may be hundreds of thousands."""
+    """Return the key object shared by the rows of all examples, of which there may be hundreds of thousands."""
     return MetricKey(model, dataset, method, metric, against, percent)
 
 
 def measure_maps(plan: EvaluationPlan, examples: Sequence[UnitScores], measurements: Measurements) -> None:
-    """The metrics that need nothing but maps and marks, of all examples of one model at once: F1 takes as many units
-    as are usually marked.
+    """Measure the metrics that need only maps and marks.
+
+    Takes all examples of a model at once, because F1 selects the mean share of units that are marked.
     """
     shares = {side: _usual_share(examples, side) for side in ("", *SIDES)}
     for one in examples:
@@ -246,10 +250,12 @@ def measure_maps(plan: EvaluationPlan, examples: Sequence[UnitScores], measureme
 
 
 def withdraw_constant_maps(plan: EvaluationPlan, examples: Sequence[UnitScores], measurements: Measurements) -> None:
-    """Take back what was measured of an order where a method gives none on any example, as `gradient` where LayerNorm
-    follows the embeddings: it would be that of chance, which may be the best by luck.
+    """Withdraw the values of metrics that depend on the order of units, for methods whose maps are constant on all
+    examples.
 
-    A single map without an order is judged by a random one, as its method told its reader nothing there.
+    An example is `gradient` if LayerNorm follows the embeddings. Such a method would score like a random order, which
+    may be the best by luck. A single constant map is kept and judged by a random order, because it gave its reader
+    none.
     """
     ordered = [id for what in ORDERED for id in plan.needs(what) if id not in UNORDERED]
     for method in plan.methods_with_baselines:
@@ -261,7 +267,7 @@ def withdraw_constant_maps(plan: EvaluationPlan, examples: Sequence[UnitScores],
 def _value(
     plan: EvaluationPlan, one: UnitScores, method: str, metric: Metric, shares: Mapping[str, float]
 ) -> float | str:  # fmt: skip
-    """The metric's value, or why it has none."""
+    """The value of the metric, or why it has none."""
     if method in one.failed:
         return one.failed[method]
     if metric.compute is not None:
@@ -294,7 +300,9 @@ def _value(
 
 
 def _registered_value(metric: Metric, one: UnitScores, method: str) -> float | str:
-    """The value of a registered metric, or why it has none: its function may be anybody's."""
+    """The value of a registered metric, or why it has none. The result is checked, because its function is external
+    code.
+    """
     assert metric.compute is not None
     chosen = marks_of_side(one) if metric.needs == "marks" else None
     if isinstance(chosen, str):
@@ -316,14 +324,14 @@ def _registered_value(metric: Metric, one: UnitScores, method: str) -> float | s
 def _is_finite(value: object) -> bool:
     try:
         return isinstance(value, Real) and math.isfinite(value)
-    except OverflowError:  # an int beyond the floats
+    except OverflowError:  # an int too large for a float
         return False
 
 
 def marks_of_side(one: UnitScores, side: str = "") -> tuple[Marks, np.ndarray] | str:
-    """The marks of both texts or of one, and which units those are; or why nothing can be judged by them.
+    """The marks of both texts or of one, and a mask of their units; or why they cannot be used to judge a map.
 
-    An example in which nothing is marked at all is no example of a mistake, in neither text; that is said as such.
+    If nothing is marked in the whole example, the reason names neither text, since neither text is at fault.
     """
     if isinstance(one.marks, str):
         return one.marks
@@ -334,7 +342,7 @@ def marks_of_side(one: UnitScores, side: str = "") -> tuple[Marks, np.ndarray] |
 
 
 def _usual_share(examples: Sequence[UnitScores], side: str) -> float:
-    """The mean over examples of the share of units that are marked, of those that can be judged."""
+    """The mean share of marked units over the examples with usable marks; 1 if there are none."""
     shares = [chosen[0].mean() for one in examples if not isinstance(chosen := marks_of_side(one, side), str)]
     return float(np.mean(shares)) if shares else 1.0
 
@@ -356,7 +364,7 @@ def _agreements(
 def compute_removal(
     plan: EvaluationPlan, model: str, examples: Sequence[ExplainedExample], counts: RowCounts | None = None
 ) -> list[dict[str, Faithfulness]]:
-    """All removal curves of these examples by method, planned together so that what they share is run once."""
+    """All removal curves of these examples by method. They are planned together, so shared rows are run once."""
     requests = [request for one in examples for request in requests_for(plan, model, one).values()]
     curves = iter(faithfulness(requests, plan.percents, plan.removal, plan.unit, tally=counts, logits=plan.logits))
     return [{method: next(curves) for method in one.explanations} for one in examples]
@@ -365,7 +373,7 @@ def compute_removal(
 def measure_removal(
     plan: EvaluationPlan, measurements: Measurements, examples: Sequence[ExplainedExample], counts: RowCounts
 ) -> None:
-    """Comprehensiveness, sufficiency and the curves of each example, as far as they are asked for."""
+    """Measure the requested removal metrics of each example: comprehensiveness, sufficiency and curves."""
     ids = plan.needs("removal")
     if not ids:
         return
@@ -396,7 +404,7 @@ def _add_curves(
 def measure_sensitivity(
     plan: EvaluationPlan, measurements: Measurements, examples: Sequence[ExplainedExample]
 ) -> None:  # fmt: skip
-    """The sensitivity of each example to each method, where it is asked for."""
+    """Measure the sensitivity of each method on each example, if requested."""
     if not plan.needs("perturbation"):
         return
 

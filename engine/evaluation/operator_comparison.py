@@ -1,7 +1,7 @@
-"""Whether the best method depends on how units are removed: the same maps judged by two operators.
+"""Comparison of removal operators: whether the best method depends on how units are removed.
 
-LIME, SHAP and occlusion perturb inputs by the operator by which removal metrics judge them, which may favor them. The
-maps stay as they are; only the judge removes units in another way.
+LIME, SHAP and occlusion perturb inputs with a removal operator. Metrics that remove units with the same operator may
+favor them. The maps stay the same; only the operator of the metrics changes.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ SAME = "The best method does not depend on the operator, as far as these example
 class OperatorComparison:
     """The methods of one model ranked by a metric under two removal operators.
 
-    `leaders`: the best by each operator, as on the leaderboard; several where they tie. `gaps`: by each operator, how
-    much better the first operator's leader is than the second's, in the metric's unit, positive where it is better;
-    paired over the same examples. None where a method leads by both. `agreement`: Spearman's rho of the methods' means
-    by both operators, without Random; None below three methods. `behind`: the methods that remove units by the first
-    operator themselves, and are best or level by it but significantly worse than the best by the second.
+    `leaders`: the best methods under each operator, as on the leaderboard; several if they tie. `gaps`: for each
+    operator, how much better the first operator's leader is than the second's, in the metric's unit, positive if it is
+    better, paired over the same examples; None if a method leads under both. `agreement`: Spearman's rho of the
+    methods' means under both operators, without Random; None below three methods. `behind`: methods that use the first
+    operator themselves, and that are best or level under it but significantly worse than the best under the second.
     """
 
     model: str
@@ -51,10 +51,10 @@ class OperatorComparison:
 
     @property
     def depends(self) -> bool:
-        """Whether the leaders swap: each is significantly better than the other by its own operator.
+        """Whether the leaders swap: each is significantly better than the other under its own operator.
 
         That is, the 95% intervals of both paired differences exclude 0, on opposite sides. A swap within either
-        interval can be due to the choice of the examples.
+        interval can be due to the choice of examples.
         """
         if self.gaps is None or any(gap.interval is None for gap in self.gaps):
             return False
@@ -62,7 +62,7 @@ class OperatorComparison:
         return low > 0 > high
 
     def as_plain(self) -> dict[str, Any]:
-        """Plain values for `exegesis evaluate --json`. `low`, `high`: ends of 95% intervals."""
+        """Return plain values for `exegesis evaluate --json`. `low`, `high`: ends of the 95% interval."""
         rho = self.agreement
         gaps = None if self.gaps is None else [_gap_json(one) for one in self.gaps]
         return {
@@ -85,10 +85,10 @@ def _gap_json(gap: MeanDifference) -> dict[str, float | int | None]:
 
 
 def compare_operators(evaluation: Evaluation) -> list[OperatorComparison]:
-    """A comparison for each model and each metric that removes units and gives a method one number an example.
+    """Compare the operators for each model and each metric that removes units and has one value per example.
 
-    Empty where there are no second scores. A metric is left out on a model where nothing leads by one of the operators,
-    because methods have no values or share too few examples.
+    Empty without second scores. A metric is left out for a model if no method leads under one of the operators, because
+    methods have no values or share too few examples.
     """
     second = evaluation.second
     if second is None:
@@ -129,7 +129,7 @@ def _compare(evaluation: Evaluation, second: Evaluation, model: str, metric_id: 
 def _gaps(
     both: tuple[Evaluation, Evaluation], model: str, metric_id: str, first: Sequence[str], second: Sequence[str]
 ) -> tuple[MeanDifference, MeanDifference]:
-    """How much better the first operator's leader is by each operator; of leaders that tie, the first one."""
+    """How much better the first operator's leader is, under each operator. If leaders tie, the first one counts."""
     flip = metric(metric_id).better == "low"
     one, other = (second[0], first[0]) if flip else (first[0], second[0])
     keys = [MetricKey(model, both[0].plan.dataset, method, metric_id) for method in (one, other)]
@@ -138,14 +138,16 @@ def _gaps(
 
 
 def _falls_behind(method: str, first: Mapping[str, Standing], second: Mapping[str, Standing]) -> bool:
-    """Whether it is best or level by the first operator, and shown to be worse than the best by the second."""
+    """Whether the method is best or level under the first operator, but significantly worse than the best under the
+    second.
+    """
     one, other = first[method], second.get(method)
     worse = other is not None and other.score.value is not None and not (other.best or other.level)
     return worse and (one.best or one.level)
 
 
 def operator_of(evaluation: Evaluation, method: str) -> str | None:
-    """The operator by which a method itself removes units to make its map; None where it removes none."""
+    """The operator with which a method removes units to compute its map; None if it removes none."""
     plan = evaluation.plan
     params = from_mapping(explainer(method, plan.kind).params, plan.params_of(method), method)
     removal = as_plain(params).get("removal")
@@ -153,15 +155,16 @@ def operator_of(evaluation: Evaluation, method: str) -> str | None:
 
 
 def comparison_head(first: OperatorComparison, unit: str) -> str:
-    """What is compared, for the start of a line: "Words deleted instead of masked". `unit`: what is removed."""
+    """What is compared, as the start of a line: "Words deleted instead of masked". `unit`: the unit that is removed."""
     one, other = (REMOVED_AS[operator] for operator in first.operators)
     return f"{plural(unit).capitalize()} {other} instead of {one}"
 
 
 def comparison_texts(comparisons: Sequence[OperatorComparison], titles: Mapping[str, str]) -> list[str]:
-    """The sentences on one model: whether the best method depends on the operator, then a sentence for each metric.
+    """Describe the comparisons of one model: whether the best method depends on the operator, then a sentence per
+    metric.
 
-    `titles`: of the methods; ids where they have none.
+    `titles`: titles of the methods; a method without one is named by its id.
     """
     verdict = DEPENDS if any(one.depends for one in comparisons) else SAME
     return [verdict, *(_metric_text(one, titles) for one in comparisons)]

@@ -16,37 +16,37 @@ from engine.params import Plain, option
 from engine.registry import ENSEMBLE_MEMBERS, ENSEMBLES, SEVEN, TUNED_METHODS, explainer
 
 TEXT_METHODS = tuple("gradient_l2" if one == "gradient" else one for one in SEVEN)
-"""Preselected for texts, where the signed sum of the gradient is zero on models with layer norm."""
+"""Preselected for texts, for which the sum of the gradient over dimensions is 0 on models with layer norm."""
 QUICK_METHODS = ("gradient_x_input", "integrated_gradients", "attention_rollout", "attn_lrp", RANDOM)
-"""Methods that are not the thesis's seven alone, and none of them slow."""
+"""Fast methods, not restricted to the seven of the thesis."""
 WHOLE, READ = "whole", "read"
 """Which marks of a text count that is too long for the model: all or none, or those in the part that it reads."""
 NO_OPERATOR = "none"
-"""In place of a second operator: units are removed by the first one alone."""
+"""Value of `second_removal` that switches the second operator off."""
 
 
 def units_of(kind: str) -> tuple[str, ...]:
-    """The units that can be ranked in inputs of a kind, the default first."""
+    """The units that can be ranked for a kind of input, the default first."""
     return input_kind(kind).units
 
 
 def removals_of(kind: str) -> tuple[str, ...]:
-    """The operators that remove units of inputs of a kind, the default first."""
+    """The operators that can remove units of a kind of input, the default first."""
     return input_kind(kind).removals
 
 
 def second_removals_of(kind: str) -> tuple[str, ...]:
-    """The choices of a second operator for inputs of a kind, the default first, none last."""
+    """The choices of a second operator for a kind of input, the default first and "none" last."""
     return tuple(dict.fromkeys((input_kind(kind).second_removal, *removals_of(kind), NO_OPERATOR)))
 
 
 def marks_of(kind: str) -> tuple[str, ...]:
-    """Which marks can count in inputs of a kind, the default first. Only what varies in length can be too long."""
+    """The choices of `marks` for a kind of input, the default first. Only inputs of varying length can be too long."""
     return (WHOLE, READ) if input_kind(kind).varies_in_length else (WHOLE,)
 
 
 def parse_shares(text: str) -> tuple[int, ...]:
-    """Percentages between commas. Errors say what is allowed."""
+    """Parse comma-separated percentages. Errors: percentages that are not whole, distinct and from 1 to 100."""
     parts = [part.strip() for part in text.split(",")]
     shares = [int(part) for part in parts if re.fullmatch(r"0*[0-9]{1,3}", part)]
     if len(shares) < len(parts) or not all(0 < one <= 100 for one in shares) or len(set(shares)) < len(shares):
@@ -57,14 +57,14 @@ def parse_shares(text: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class EvaluationPlan(ExperimentPlan):
-    """`metrics`: none for all that suit the data set (only where they are named: sensitivity, for it costs most, and
-    falls of the logit).
+    """The plan of an evaluation.
 
-    `unit`, `removal`: the first of the input's kind where they are None. `second_removal`: the operator by which the
-    same maps are judged a second time, "none" for one operator alone; see `second_operator` where it is None. `marks`:
-    None for whole ones. `shares`:
-    the percentages over which comprehensiveness and sufficiency are means. `k`: of `recall_at_k`. `samples`: of
-    sensitivity. `params`: of methods, where not at their defaults.
+    `metrics`: if empty, all that the data set allows, except sensitivity, which costs most, and drops in the logit;
+    these must be named. `unit`, `removal`: None for the default of the kind of input. `second_removal`: the operator by
+    which the same maps are judged a second time; "none" switches it off, and None selects the default, see
+    `second_operator`. `marks`: None for whole. `shares`: the percentages over which comprehensiveness and sufficiency
+    are averaged. `k`: for `recall_at_k`. `samples`: number of changed inputs for sensitivity. `params`: non-default
+    parameters of the methods.
     """
 
     models: tuple[str, ...] = options.models()
@@ -111,13 +111,13 @@ class EvaluationPlan(ExperimentPlan):
 
     @property
     def methods_with_baselines(self) -> tuple[str, ...]:
-        """The methods with the baselines of each evaluation: an ensemble's members, and a random order."""
+        """The methods with the baselines of every evaluation: the members of ensembles, and a random order."""
         members = (member for method in self.methods for member in ENSEMBLE_MEMBERS.get(method, ()))
         return tuple(dict.fromkeys((*self.methods, *members, RANDOM)))
 
     @property
     def tuned(self) -> dict[str, str]:
-        """The metric that the maps of a method are chosen by, of the methods that have one."""
+        """The metric on which each tuned method is tuned, by method."""
         own = [id for id in self.methods_with_baselines if id in TUNED_METHODS]
         return {id: explainer(id, self.kind).tuned_metric(self.params.get(id, {})) for id in own}
 
@@ -133,9 +133,9 @@ class EvaluationPlan(ExperimentPlan):
 
     @property
     def second_operator(self) -> str | None:
-        """The operator of the second scores; None where it is switched off, or no metric removes units.
+        """The operator of the second scores; None if it is switched off, or no metric removes units.
 
-        By default the second one of the kind, or the first one of the kind where that second one is `operator`.
+        By default it is the second operator of the kind of input, or the first one if that second one is `operator`.
         """
         if self.second_removal == NO_OPERATOR or (self.metrics and not self.needs("removal")):
             return None
@@ -144,23 +144,23 @@ class EvaluationPlan(ExperimentPlan):
 
     @property
     def second_plan(self) -> EvaluationPlan | None:
-        """The plan that has the second scores as its own: the metrics that remove units, by the second operator."""
+        """The plan of the second scores: the metrics that remove units, with the second operator. None if it is off."""
         second, metrics = self.second_operator, tuple(self.needs("removal"))
         return None if second is None else replace(self, removal=second, second_removal=NO_OPERATOR, metrics=metrics)
 
     @property
     def percents(self) -> tuple[int, ...]:
-        """The percentages of the means, and of the full curves where they are asked for."""
+        """The percentages needed for the means and, if requested, for the full curves."""
         curves = not self.metrics or any(METRICS[id].by_percent for id in self.metrics)
         return tuple(sorted({0, 100, *self.shares, *(PERCENTS if curves else ())}))
 
     @property
     def logits(self) -> bool:
-        """Whether a metric is of the class's logit."""
+        """Whether a metric measures drops in the class logit."""
         return any(METRICS[id].unit == FALL_OF_LOGIT for id in self.metrics)
 
     def needs(self, what: Needs) -> list[str]:
-        """The chosen metrics that need something."""
+        """The chosen metrics with this requirement."""
         return [id for id in self.metrics if METRICS[id].needs == what]
 
 

@@ -1,6 +1,6 @@
-"""Scores as `quantus.evaluate` returns them: by method and metric, a list with one score an example (Quantus 0.6).
+"""Export of scores in the format of `quantus.evaluate`: by method and metric, a list with one score per example.
 
-Source: Hedström et al. (2023), Quantus: an explainable AI toolkit, JMLR 24.
+The format is that of Quantus 0.6. Source: Hedström et al. (2023), Quantus: an explainable AI toolkit, JMLR 24.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ ENDING = "quantus.json"
 def quantus_scores(result: ModelEvaluation) -> dict[str, dict[str, Any]]:
     """Scores of one model: `{method: {metric: [score]}}`, in the order of the examples' indices.
 
-    Where a metric has several values an example, each has a list of its own below the metric, as Quantus has them for
-    several call arguments: `"10%"` of a curve, `"with METHOD"` of an agreement. None: an example without a value.
+    If a metric has several values per example, each has its own list below the metric, as Quantus has them for several
+    call arguments: `"10%"` for a curve, `"with METHOD"` for an agreement. None: an example without a value.
     """
     keys = [*((row.of, row.example) for row in result.rows), *((skip.of, skip.example) for skip in result.skips)]
     examples = sorted({example for _, example in keys})
@@ -40,7 +40,9 @@ def quantus_scores(result: ModelEvaluation) -> dict[str, dict[str, Any]]:
 
 
 def quantus_file(evaluation: Evaluation) -> bytes:
-    """The scores as JSON; of several models by model. NaN of Quantus is null, since JSON has no NaN."""
+    """The scores as JSON, nested by model if there are several. A missing score is NaN in Quantus but null here, since
+    JSON has no NaN.
+    """
     by_model = {one.model: quantus_scores(one) for one in evaluation.models}
     plain: dict[str, Any] = next(iter(by_model.values())) if len(by_model) == 1 else by_model
     return (json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()

@@ -1,4 +1,4 @@
-"""Evaluation results: values of every example by model, method and metric, their means, and their stored form."""
+"""Evaluation results: the values of each example by model, method and metric, their means, and how they are stored."""
 
 from __future__ import annotations
 
@@ -29,36 +29,37 @@ from engine.registry import explainer
 if TYPE_CHECKING:
     from engine.evaluation import operator_comparison as operators
     from engine.evaluation import scores as scoring
-else:  # they are of evaluations
+else:  # they import this module
     operators = LazyModule("engine.evaluation.operator_comparison")
     scoring = LazyModule("engine.evaluation.scores")
 
 SATURATED = 0.99
-"""A probability above it hardly moves where the logit moves much."""
+"""A probability above it hardly changes even when the logit changes a lot."""
 FALLING = {"comprehensiveness", "sufficiency", "without_top", "with_top"}
-"""The metrics that tell little then."""
+"""Metrics that are uninformative for saturated probabilities."""
 LEAST_SPREAD = 0.05
-"""If the middle 90% of a metric's values lie closer together, the metric tells methods and examples hardly apart."""
+"""If the middle 90% of a metric's values span less than this, the metric hardly distinguishes methods and examples."""
 SECOND = "second"
-"""In cache entries: what is of the second operator."""
+"""Key of the second operator's results in a cache entry."""
 PART_READ = "Of texts that are too long for the model, the marks in the part that it reads count; the rest do not."
 CONSTANT_MAPS = "all maps of the method are constant on this model, so they rank nothing"
-"""Why values that are of an order are taken back."""
+"""Reason for withdrawn values of metrics that depend on the ranking of units."""
 COLUMNS = {
     "model": str, "dataset": str, "example": int, "method": str, "metric": str, "value": float, "against": str,
     "percent": int, "removal": str,
 }  # fmt: skip
-"""Of the rows. `example`: the place in the data set. `against`: the other method, of agreement. `percent`: along a
-curve. `removal`: the operator by which units were removed; empty where the metric removes none."""
+"""`example`: index in the data set. `against`: the other method of an agreement. `percent`: position along a curve.
+`removal`: the operator by which units were removed; empty if the metric removes none.
+"""
 _NUMBER = re.compile(r"-?\d[\d,.]*(?<=\d)")
 
 
 @dataclass(frozen=True)
 class ExampleFacts:
-    """An example as one model sees it: by these, results are cut into slices.
+    """The facts about one example on one model, by which results are sliced.
 
-    `label`: None where it is not known. `right`: None where that cannot be told. `length`: units. `extra`: what the
-    data set says besides, as far as it is plain.
+    `label`: None if it is unknown. `right`: None if it is unknown. `length`: number of units. `extra`: other fields of
+    the data set with JSON-compatible values.
     """
 
     model: str
@@ -73,11 +74,12 @@ class ExampleFacts:
 
 @dataclass(frozen=True)
 class ModelEvaluation:
-    """The results on one model. `class_note`: how the data set's classes are its own, where that is not plain.
+    """The results on one model.
 
-    `complete`: no example failed, so that none need be tried again. `requested_rows`, `evaluated_rows`: model rows that
-    the removal metrics needed, and that were run for them now; none of what the cache held. `removal`: the operator of
-    the rows that are of removal. `second`: rows and skips of the same maps by a second operator, None where it is off.
+    `class_note`: how the data set's classes match the model's, if that is not obvious. `complete`: whether no example
+    failed, so none needs to be retried. `requested_rows`: number of model rows that the removal metrics needed.
+    `evaluated_rows`: number of those that were run now. Both are 0 for results from the cache. `removal`: the operator
+    of the removal metrics. `second`: rows and skips for the same maps with a second operator; None if it is off.
     """
 
     model: str
@@ -94,22 +96,22 @@ class ModelEvaluation:
 
     @property
     def examples(self) -> tuple[int, ...]:
-        """The places of those that could be explained."""
+        """Indices of the examples that could be explained."""
         return tuple(fact.example for fact in self.facts)
 
     def with_second(self, removal: str, rows: Sequence[MetricRow], skips: Sequence[MetricSkip]) -> ModelEvaluation:
-        """The results with these by a second operator beside them."""
+        """Return the results with those of a second operator added."""
         own = replace(self, rows=tuple(rows), skips=tuple(skips), removal=removal, requested_rows=0, evaluated_rows=0)
         return replace(self, second=own)
 
     def narrow(self, wanted: Callable[[MetricKey], bool]) -> ModelEvaluation:
-        """The values of some methods and metrics alone."""
+        """Restrict the results to some methods and metrics."""
         rows = tuple(row for row in self.rows if wanted(row.of))
         skips = tuple(skip for skip in self.skips if wanted(skip.of))
         return replace(self, rows=rows, skips=skips, second=self.second and self.second.narrow(wanted))
 
     def slice(self, wanted: Callable[[ExampleFacts], bool]) -> ModelEvaluation:
-        """The result on some examples alone."""
+        """Restrict the results to some examples."""
         facts = tuple(one for one in self.facts if wanted(one))
         examples = {one.example for one in facts}
         rows = tuple(row for row in self.rows if row.example in examples)
@@ -119,7 +121,7 @@ class ModelEvaluation:
 
 @dataclass(frozen=True)
 class Evaluation(ExperimentResult):
-    """The results on all models; `plan` with its metrics filled in."""
+    """The results on all models. `plan` has its metrics filled in; `query` is the plan as requested."""
 
     plan: EvaluationPlan
     models: tuple[ModelEvaluation, ...]
@@ -127,13 +129,13 @@ class Evaluation(ExperimentResult):
 
     @property
     def chosen_metrics(self) -> tuple[str, ...]:
-        """The metrics that were asked for by name; none for all that suit."""
+        """The metrics that were requested by name; empty if all that apply were requested."""
         metrics: tuple[str, ...] = self.requested_plan.metrics
         return metrics
 
     @cached_property
     def rows(self) -> tuple[MetricRow, ...]:
-        """All values, an observation a row."""
+        """All values, one row per observation."""
         return tuple(chain.from_iterable(one.rows for one in self.models))
 
     @cached_property
@@ -148,65 +150,70 @@ class Evaluation(ExperimentResult):
 
     @property
     def requested_rows(self) -> int:
-        """Model rows that the removal metrics needed."""
+        """Number of model rows that the removal metrics needed."""
         return sum(one.requested_rows for one in self.models)
 
     @property
     def evaluated_rows(self) -> int:
-        """Model rows that were run for them now."""
+        """Number of those model rows that were run now."""
         return sum(one.evaluated_rows for one in self.models)
 
     @cached_property
     def scores(self) -> list[MetricScore]:
-        """A score for each model, method and metric (pair of methods, percent), with its 95% interval."""
+        """A score for each model, method and metric (and pair of methods or percentage), with its 95% interval."""
         return mean_scores(self.rows, self.skips, self.plan.seed)
 
     @cached_property
     def standings(self) -> list[scoring.Standing]:
-        """The leaderboard of the metrics that give each method one number. Differences are resampled once."""
+        """The leaderboard of the metrics with one value per example. Cached, so differences are resampled only once."""
         wanted = set(scoring.scalar_metrics(self))
         return scoring.leaderboard(self.narrow(lambda key: key.metric in wanted))
 
     @cached_property
     def second(self) -> Evaluation | None:
-        """The same maps judged by the second operator, by the metrics of removal alone; None where it is off."""
+        """The removal metrics of the same maps with the second operator; None if it is off."""
         results = [one.second for one in self.models]
         plan = None if None in results else self.plan.second_plan
         return None if plan is None else Evaluation(plan, tuple(one for one in results if one is not None))
 
     @cached_property
     def operator_comparisons(self) -> list[operators.OperatorComparison]:
-        """Whether the best method depends on the operator, by model and metric. Differences are resampled once."""
+        """Whether the best method depends on the operator, by model and metric. Cached, so differences are resampled
+        only once.
+        """
         return operators.compare_operators(self)
 
     @property
     def class_notes(self) -> tuple[str, ...]:
-        """Notes on how the data set's classes match the models', where that is not obvious, and on a single class."""
+        """Notes on how the data set's classes match the models' if that is not obvious, and on data with a single
+        class.
+        """
         return (*dict.fromkeys(one.class_note for one in self.models if one.class_note), *_one_class(self.facts))
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """Warnings: models at chance or with probabilities too close to 1 to fall, uncounted marks, tuned methods."""
+        """Warnings: models at chance, saturated probabilities, marks that do not count, and methods tuned on a metric.
+        """
         saturated = _saturated(self) if FALLING & set(self.plan.metrics) else ""
         part = PART_READ if self.plan.marks == READ and (self.plan.needs("marks") or self.plan.needs("pair")) else ""
         return tuple(filter(None, (*map(_at_chance, self.models), saturated, part, *_tuned(self.plan))))
 
     def narrow(self, wanted: Callable[[MetricKey], bool]) -> Evaluation:
-        """The values of some methods and metrics alone."""
+        """Restrict the results to some methods and metrics."""
         return replace(self, models=tuple(one.narrow(wanted) for one in self.models))
 
     def slice(self, wanted: Callable[[ExampleFacts], bool]) -> Evaluation:
-        """The evaluation of some examples alone. F1 keeps the share of the whole."""
+        """Restrict the results to some examples. F1 keeps the share of marked units of all examples."""
         return replace(self, models=tuple(one.slice(wanted) for one in self.models))
 
     def by(self, group: Callable[[ExampleFacts], str]) -> dict[str, Evaluation]:
-        """The evaluations of each group of examples, such as a label or a pair of languages, in order."""
+        """Split the results into groups of examples, such as by label or pair of languages, sorted by name."""
         names = sorted({group(one) for one in self.facts})
         return {name: self.slice(lambda one, name=name: group(one) == name) for name in names}  # type: ignore[misc]
 
 
 def _tuned(plan: EvaluationPlan) -> Iterator[str]:
-    """A line for each method whose maps are chosen by a metric that is measured."""
+    """Yield a note for each method that is tuned on one of the measured metrics."""
     for method, metric in plan.tuned.items():
         if favored := [one for one in plan.metrics if is_favored(metric, one)]:
             title, others = explainer(method, plan.kind).title, {*plan.metrics} - {*favored, "evaluations", "seconds"}
@@ -218,7 +225,7 @@ def _tuned(plan: EvaluationPlan) -> Iterator[str]:
 
 
 def _saturated(evaluation: Evaluation) -> str:
-    """A note on classifiers with a probability above `SATURATED` on most examples; empty without such."""
+    """A note on classifiers with a probability above `SATURATED` on most examples; empty if there are none."""
     models = []
     for one in evaluation.models:
         above = sum(fact.confidence > SATURATED for fact in one.facts)
@@ -235,9 +242,9 @@ def _saturated(evaluation: Evaluation) -> str:
 
 
 def _at_chance(evaluation: ModelEvaluation) -> str:
-    """A note on a model that hardly does better than guessing; empty for any other, and on a slice.
+    """A note on a model that is hardly better than chance; empty for other models, and for a slice of a data set.
 
-    A slice may be chosen for being wrong, so the share of right answers there says nothing of the model.
+    A slice may be chosen because the model is wrong there, so its accuracy on it says nothing about the model.
     """
     if split_slice(evaluation.dataset)[1] is not None:
         return ""
@@ -247,7 +254,7 @@ def _at_chance(evaluation: ModelEvaluation) -> str:
 
 
 def _is_flat(evaluation: ModelEvaluation) -> bool:
-    """Whether no metric of the probability's fall has values that differ clearly."""
+    """Whether no metric in `FALLING` has values that differ clearly."""
     values: dict[str, list[float]] = {}
     for row in evaluation.rows:
         if row.of.metric in FALLING:
@@ -257,12 +264,12 @@ def _is_flat(evaluation: ModelEvaluation) -> bool:
 
 
 def _is_regression(model: str) -> bool:
-    """Whether the model is a regression, by its files; a missing model counts as a classifier."""
+    """Whether the model is a regression model, by its files. A missing model counts as a classifier."""
     return _class_count(model) == 1
 
 
 def _class_count(model: str) -> int:
-    """Number of classes by the model's files, of a language model those of a prompt; 0 for a missing model."""
+    """Number of classes by the model's files, or of a prompt for a language model; 0 for a missing model."""
     try:
         return len(PROMPT_LABELS) if is_causal(model) else len(model_labels(model))
     except (ExegesisError, TypeError, ValueError, LookupError, AttributeError):
@@ -276,7 +283,9 @@ def _one_class(facts: Sequence[ExampleFacts]) -> Iterator[str]:
 
 
 def group_reasons(skipped: Mapping[str, int]) -> dict[str, int]:
-    """Counts by reason; of reasons that differ in numbers alone, the first, which says that the others are like it."""
+    """Counts by reason. Reasons that differ only in numbers are merged; the first of them stands for all, as an
+    example.
+    """
     groups: dict[str, list[str]] = {}
     for reason in skipped:
         groups.setdefault(_NUMBER.sub("#", reason), []).append(reason)
@@ -287,13 +296,13 @@ def group_reasons(skipped: Mapping[str, int]) -> dict[str, int]:
 
 
 def format_reasons(skipped: Mapping[str, int]) -> str:
-    """The numbers of examples without a value by reason, the most common first; empty where all have one."""
+    """Format the number of examples without a value by reason, most common first; empty if all examples have one."""
     ordered = sorted(group_reasons(skipped).items(), key=lambda one: -one[1])
     return "; ".join(f"{number:,}: {reason.rstrip('.')}" for reason, number in ordered)
 
 
 def pack(result: ModelEvaluation) -> tuple[Meta, Arrays]:
-    """The results on a model as a cache entry."""
+    """Pack the results on one model into a cache entry."""
     meta, arrays = _pack_values(result)
     meta |= {"facts": [dataclasses.asdict(fact) for fact in result.facts], "said": result.class_note}
     if result.second is not None:
@@ -303,7 +312,7 @@ def pack(result: ModelEvaluation) -> tuple[Meta, Arrays]:
 
 
 def _pack_values(result: ModelEvaluation) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The rows and skips, each key and each reason once."""
+    """Pack rows and skips. Each distinct key and reason is stored once."""
     keys = _number([*(row.of for row in result.rows), *(skip.of for skip in result.skips)])
     reasons = _number([skip.reason for skip in result.skips])
     meta = {"ofs": [dataclasses.astuple(key) for key in keys], "reasons": list(reasons)}
@@ -318,7 +327,7 @@ def _pack_values(result: ModelEvaluation) -> tuple[dict[str, Any], dict[str, np.
 
 
 def unpack(plan: EvaluationPlan, meta: Meta, arrays: Arrays) -> ModelEvaluation:
-    """The results on a model from a cache entry. `plan`: of one model."""
+    """Restore the results on one model from a cache entry. `plan`: a plan with one model."""
     [model] = plan.models
     facts = tuple(ExampleFacts(**fact) for fact in meta["facts"])
     values = _unpack_values(meta, arrays)
@@ -340,7 +349,7 @@ def _unpack_values(meta: Meta, arrays: Arrays) -> tuple[tuple[MetricRow, ...], t
 
 
 def _number(values: Sequence[Any]) -> dict[Any, int]:
-    """The distinct values, numbered."""
+    """Number the distinct values, in order of appearance."""
     return {value: number for number, value in enumerate(dict.fromkeys(values))}
 
 

@@ -1,7 +1,7 @@
 """Scores of an evaluation, and the leaderboard of its methods.
 
-Each score is a mean with its interval and the number of examples that it rests on; in pairs, where two metrics are
-compared. The leaderboard has the best methods by each metric, and those not significantly different from them.
+Each score is a mean with its interval and the number of examples behind it. Scores that compare two metrics are paired.
+The leaderboard marks the best methods by each metric, and those not significantly different from them.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ LEAST_METHODS, LEAST_EXAMPLES = 3, 2
 
 @dataclass(frozen=True)
 class ScoreFilter:
-    """A selection of models and methods by their names; None for all."""
+    """A selection of models and methods by name; None selects all."""
 
     models: Collection[str] | None = None
     methods: Collection[str] | None = None
 
     def has(self, key: MetricKey) -> bool:
-        """Whether it is of one of them."""
+        """Whether the key is in the selection."""
         return (self.models is None or key.model in self.models) and (
             self.methods is None or key.method in self.methods
         )
@@ -54,26 +54,26 @@ EVERYTHING = ScoreFilter()
 
 
 def scalar_metrics(evaluation: Evaluation) -> list[str]:
-    """The metrics that give each method one number on each example, in the order of the plan."""
+    """The metrics with one value per method and example, in the order of the plan."""
     return [id for id in evaluation.plan.metrics if not METRICS[id].by_percent and METRICS[id].needs != "others"]
 
 
 def curve_metrics(evaluation: Evaluation) -> list[str]:
-    """The metrics that give each method a curve."""
+    """The metrics with one curve per method and example."""
     return [id for id in evaluation.plan.metrics if METRICS[id].by_percent]
 
 
 def predicts_scores(evaluation: Evaluation) -> bool:
-    """Whether the model gives a number and no class: then what is drawn is no probability."""
+    """Whether the models predict a score instead of a class, so their outputs are not probabilities."""
     labels = {one.label for one in evaluation.facts if one.label is not None}
     return bool(labels) and all(one.right is None for one in evaluation.facts) and all(map(_is_number, labels))
 
 
 def compute_scores(evaluation: Evaluation, metric: str, of: ScoreFilter = EVERYTHING) -> list[MetricScore]:
-    """A score for each model and method, along a curve for each share of units, with its 95% interval over examples.
+    """A score for each model and method with its 95% interval over examples; for a curve, one for each share of units.
 
-    In the order of the plan. Only what is asked for is resampled, so that one chart costs little. A method that has no
-    value on any example has a score too: without a value, and with the reasons why.
+    The scores are in the order of the plan. Only the requested metric is resampled, so one chart costs little. A method
+    without any value has a score too: its value is None, with the reasons. Errors: an unknown metric.
     """
     if metric not in (drawn := (*scalar_metrics(evaluation), *curve_metrics(evaluation))):
         raise unknown("metric", metric, drawn)
@@ -89,13 +89,13 @@ def compute_scores(evaluation: Evaluation, metric: str, of: ScoreFilter = EVERYT
 
 
 def narrow(evaluation: Evaluation, metric: str, of: ScoreFilter = EVERYTHING) -> Evaluation:
-    """The values of one metric alone, of these models and methods, so that cutting it in slices costs little."""
+    """Restrict the evaluation to one metric and these models and methods, so that slicing it costs little."""
     models = tuple(one for one in evaluation.models if of.models is None or one.model in of.models)
     return dataclasses.replace(evaluation, models=models).narrow(lambda key: key.metric == metric and of.has(key))
 
 
 def _at_each(skips: Iterable[MetricSkip], percents: Collection[int]) -> Iterator[MetricSkip]:
-    """An example without a curve is missing at each of its points."""
+    """Repeat each skip at every percentage, since an example without a curve lacks all of its points."""
     for one in skips:
         for percent in percents or (None,):
             yield dataclasses.replace(one, of=dataclasses.replace(one.of, percent=percent))
@@ -111,17 +111,18 @@ def _is_number(text: str) -> bool:
 
 @dataclass(frozen=True)
 class ScorePair:
-    """The scores of a method by two metrics over the same examples; both without a value where there are none."""
+    """The scores of a method by two metrics over the same examples; neither has a value if there are no such examples.
+    """
 
     x: MetricScore
     y: MetricScore
 
 
 def pair_scores(evaluation: Evaluation, x: str, y: str, of: ScoreFilter = EVERYTHING) -> list[ScorePair]:
-    """A pair for each model and method, in the order of the plan, each mean with its 95% interval over examples.
+    """A pair for each model and method, in the order of the plan; each mean has a 95% interval over examples.
 
-    Only examples that have both values count, so that no method is judged by one metric on some examples and by the
-    other on others. The means may thus differ from those of all examples; what is missing is counted with its reason.
+    Only examples with both values count, so that both metrics cover the same examples. The means may therefore differ
+    from those of all examples. Missing examples are counted by reason.
     """
     across, up = _by_method(evaluation, x, of), _by_method(evaluation, y, of)
     order = [(model, method) for model in evaluation.plan.models for method in evaluation.plan.methods_with_baselines]
@@ -135,7 +136,7 @@ def pair_scores(evaluation: Evaluation, x: str, y: str, of: ScoreFilter = EVERYT
 def _by_method(
     evaluation: Evaluation, metric: str, of: ScoreFilter
 ) -> Mapping[tuple[str, str], dict[int, MetricRow | MetricSkip]]:
-    """The rows and skips of each model and method by example."""
+    """Rows and skips by model and method, then by example."""
     by: dict[tuple[str, str], dict[int, MetricRow | MetricSkip]] = {}
     either: tuple[MetricRow | MetricSkip, ...] = (*evaluation.skips, *evaluation.rows)
     for one in either:
@@ -152,7 +153,7 @@ def _pair(
 
 
 def _missing_reason(*both: MetricRow | MetricSkip | None) -> str:
-    """The reason why an example lacks one of both values; empty where it has both."""
+    """The reason why an example lacks one of the two values; empty if it has both."""
     reasons = (NOT_MEASURED if one is None else one.reason for one in both if not isinstance(one, MetricRow))
     return next(reasons, "")
 
@@ -166,7 +167,7 @@ def _mean(one: Mapping[int, MetricRow | MetricSkip], why: Mapping[int, str], see
 
 @dataclass(frozen=True)
 class MetricCorrelation:
-    """Spearman's rho of two metrics over `methods`, positive where the better by one are the better by the other.
+    """Spearman's rho of two metrics over `methods`, positive if methods that are better by one are better by the other.
 
     `interval`: 95%, by resampling the `examples` on which every method has both values.
     """
@@ -178,9 +179,9 @@ class MetricCorrelation:
 
 
 def correlate_metrics(evaluation: Evaluation, x: str, y: str, of: ScoreFilter = EVERYTHING) -> MetricCorrelation | None:
-    """How two metrics rank the methods of one model alike, by the means over the examples that all have in common.
+    """Correlate two metrics over the methods of one model, by their means over the examples that all methods share.
 
-    Metrics of which less is better are negated. None below three methods or two common examples.
+    Metrics for which lower is better are negated. None below three methods or two shared examples.
     """
     return correlate_means((evaluation, x), (evaluation, y), of)
 
@@ -188,7 +189,7 @@ def correlate_metrics(evaluation: Evaluation, x: str, y: str, of: ScoreFilter = 
 def correlate_means(
     x: tuple[Evaluation, str], y: tuple[Evaluation, str], of: ScoreFilter = EVERYTHING
 ) -> MetricCorrelation | None:
-    """As `correlate_metrics`, each metric of an evaluation of its own, of the same models and examples."""
+    """As `correlate_metrics`, but each metric has its own evaluation, of the same models and examples."""
     rows = [
         {key: {at: one.value for at, one in own.items() if isinstance(one, MetricRow)} for key, own in table.items()}
         for table in (_by_method(evaluation, metric, of) for evaluation, metric in (x, y))
@@ -209,7 +210,7 @@ def correlate_means(
 
 
 def _rank_correlations(means: Float[np.ndarray, "draw cell"]) -> Float[np.ndarray, "draw"]:
-    """Spearman's rho of the first half of each row with the second; NaN where all of a half are equal."""
+    """Spearman's rho between the two halves of each row; NaN if all values of a half are equal."""
     ranks = scipy.stats.rankdata(means.reshape(len(means), 2, -1), axis=-1)
     ranks -= ranks.mean(-1, keepdims=True)
     spread = np.sqrt((ranks**2).sum(-1)).prod(-1)
@@ -217,13 +218,16 @@ def _rank_correlations(means: Float[np.ndarray, "draw cell"]) -> Float[np.ndarra
 
 
 ROUNDING = 1e-12
-"""Means of differences below it are taken for ties."""
+"""Mean differences below it count as ties."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """`best`: of the methods on its model by its metric, alone or tied. `level`: not shown to be worse than any of the
-    best."""
+    """The place of a score on the leaderboard.
+
+    `best`: whether it is the best by its metric on its model, alone or tied. `level`: whether it is not the best but
+    not significantly worse than any of the best either.
+    """
 
     score: MetricScore
     best: bool = False
@@ -231,18 +235,18 @@ class Standing:
 
 
 Group = tuple[str, str, int | None]
-"""Model, metric and percent: what methods are compared within."""
+"""Model, metric and percentage. Methods are compared within such a group."""
 
 
 def leaderboard(evaluation: Evaluation) -> list[Standing]:
-    """A standing for each score, model by model and metric by metric, the best first.
+    """A standing for each score, grouped by model and metric, best first.
 
-    Two methods are compared on the examples that both have, for the others may be easier or harder. The best lose to
-    the fewest others by that, so to none where all methods have all examples; methods that tie are the best together.
-    Who shares examples with fewer than half of the others is not among them: too little was compared.
-    A method is worse than the best where the 95% interval of their difference, by pairs of examples, lies wholly on
-    the worse side of 0. The intervals are not widened for the number of methods. What is measured once a batch has no
-    interval, and no best.
+    Two methods are compared on the examples that both have, since other examples may be easier or harder. The best
+    methods are those that lose to the fewest others in these comparisons (to none if all methods have all examples);
+    ties share the place. A method that shares examples with fewer than half of the others cannot be the best, because
+    too little was compared. A method is worse than the best if the 95% interval of their paired difference lies
+    entirely on the worse side of 0. The intervals are not corrected for multiple comparisons. Metrics measured once per
+    batch have neither an interval nor a best method.
     """
     rows: dict[Group, list[MetricRow]] = {}
     for row in evaluation.rows:
@@ -270,9 +274,9 @@ def _standings(scores: Sequence[MetricScore], rows: Sequence[MetricRow], seed: i
 
 
 def _best(scores: Sequence[MetricScore], rows: Sequence[MetricRow]) -> list[MetricScore]:
-    """The methods that lose to the fewest others, by the mean difference on the examples that both have.
+    """The methods that lose to the fewest others, by the mean difference over the examples that both have.
 
-    None where nobody shares examples with half of the others.
+    Empty if no method shares examples with half of the others.
     """
     values = _by_example(scores, rows)
     gaps = values[:, None] - values[None]
@@ -285,7 +289,7 @@ def _best(scores: Sequence[MetricScore], rows: Sequence[MetricRow]) -> list[Metr
 
 
 def _by_example(scores: Sequence[MetricScore], rows: Sequence[MetricRow]) -> Float[np.ndarray, "method example"]:
-    """NaN where a method has no value."""
+    """The value of each method on each example; NaN if it has none."""
     methods = {_key(one): place for place, one in enumerate(scores)}
     examples = {example: place for place, example in enumerate(dict.fromkeys(row.example for row in rows))}
     values = np.full((len(methods), len(examples)), np.nan)
@@ -296,13 +300,16 @@ def _by_example(scores: Sequence[MetricScore], rows: Sequence[MetricRow]) -> Flo
 
 
 def badness(score: MetricScore) -> tuple[bool, float]:
-    """The sort key of scores by one metric, the best first; scores without a value last."""
+    """Sort key of scores by one metric, best first; scores without a value come last."""
     value = score.value or 0.0
     return score.value is None, -value if score.better == "high" else value
 
 
 def _is_level(score: MetricScore, best: Sequence[MetricScore], rows: Sequence[MetricRow], seed: int) -> bool:
-    """Whether no difference from one of the best is significant; undefined, and so level, below two shared examples."""
+    """Whether the score is not significantly worse than any of the best.
+
+    A comparison over fewer than two shared examples has no interval and never counts as worse.
+    """
     if score.value is None:
         return False
     gaps = (mean_difference(rows, _key(score), _key(one), seed).interval for one in best)
@@ -336,11 +343,11 @@ def _key(score: MetricScore) -> MetricKey:
 
 
 def to_json(evaluation: Evaluation) -> dict[str, Any]:
-    """The contract of `exegesis evaluate --json`: the plan, with company and metrics filled in, and a score for each
-    model, metric and method. Rows of examples go to `--out`.
+    """The output of `exegesis evaluate --json`; per-example rows go to `--out`.
 
-    `second_scores`: those by the second operator, `operators`: whether the best method depends on it; both empty where
-    it is off. `notes`: sentences on what the numbers do not say of themselves.
+    The plan with baselines and metrics filled in, and a score for each model, metric and method. `second_scores`: those
+    with the second operator. `operators`: whether the best method depends on the operator. Both are empty if it is off.
+    `notes`: warnings about the scores.
     """
     second = evaluation.second
     return {
@@ -355,9 +362,9 @@ def to_json(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _standing_json(standing: Standing, evaluation: Evaluation) -> dict[str, Any]:
-    """`low`, `high`: ends of the 95% interval. `doubt`: why there is none, or one that tells nothing.
+    """Plain values of a standing. `low`, `high`: ends of the 95% interval. `doubt`: why it is missing or uninformative.
 
-    `level`: not shown to be worse than the best. `removal`: the operator by which units were removed, if any.
+    `level`: not significantly worse than the best. `removal`: the operator by which units were removed, if any.
     """
     score = standing.score
     low, high = score.interval or (None, None)

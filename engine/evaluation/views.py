@@ -17,8 +17,10 @@ FEW_BANDS = "with many methods they are hidden, but each point shows its own on 
 
 @dataclass(frozen=True)
 class ViewContext:
-    """Facts besides the evaluation: the sizes of its models, and the number of strengths of the mark at which its set
-    was evaluated or its models were trained.
+    """Facts that are not in the evaluation itself.
+
+    `sizes`: sizes of its models. `strengths`: number of strengths of the mark at which the data set was evaluated or
+    the models were trained.
     """
 
     sizes: Sizes = field(default_factory=dict)
@@ -27,9 +29,9 @@ class ViewContext:
 
 @dataclass(frozen=True)
 class ViewInfo:
-    """A kind of chart. `question`: the question that it answers. `about`: how to read it, and what to beware of.
+    """A kind of chart. `question`: the question that it answers. `about`: how to read it, with its caveats.
 
-    `obstacle`: returns why it cannot be drawn of an evaluation, and what to do; None where it can.
+    `obstacle`: returns why the chart does not apply to an evaluation and what to do about it; None if it applies.
     """
 
     question: str
@@ -38,12 +40,12 @@ class ViewInfo:
 
 
 def faithfulness_metrics(evaluation: Evaluation) -> list[str]:
-    """The metrics of faithfulness that were measured."""
+    """The faithfulness metrics that were measured."""
     return [id for id in scalar_metrics(evaluation) if METRICS[id].needs == "removal"]
 
 
 def plausibility_metrics(evaluation: Evaluation) -> list[str]:
-    """The metrics of agreement with what is marked, by people or by the truth."""
+    """The metrics that were measured of agreement with marks, by people or from ground truth."""
     return [id for id in scalar_metrics(evaluation) if METRICS[id].needs in PLAUSIBLE]
 
 
@@ -53,7 +55,7 @@ def cost_metrics(evaluation: Evaluation) -> list[str]:
 
 
 def quality_metrics(evaluation: Evaluation) -> list[str]:
-    """The metrics that are no costs."""
+    """The metrics that were measured, without the costs."""
     return [id for id in scalar_metrics(evaluation) if id not in COSTS]
 
 
@@ -96,7 +98,7 @@ def _architecture(evaluation: Evaluation, context: ViewContext) -> str | None:
 
 
 def _sizes_text(context: ViewContext) -> str:
-    """The sizes that are known, in words."""
+    """Describe the known sizes."""
     ordered = sorted(context.sizes.values(), key=lambda size: (size.architecture, size.parameters))
     each = (f"{size.architecture} with {format_parameters(size)}" for size in ordered)
     return ", ".join(each) or "no model of known size"
@@ -165,4 +167,4 @@ VIEWS: Mapping[str, ViewInfo] = {
         _strength,
     ),
 }
-"""By id, in the order of the page."""
+"""Charts by id, in the order of the page."""

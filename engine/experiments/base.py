@@ -1,21 +1,21 @@
-"""The definition of an experiment: a plan of options and a module of functions, from which its faces are made.
+"""The definition of an experiment: a plan of options and a module of functions. All interfaces are derived from them.
 
     @dataclass(frozen=True)
-    class ToyPlan(ExperimentPlan):          # a field a line: see `engine.experiments.options`
+    class ToyPlan(ExperimentPlan):          # one field per line: see `engine.experiments.options`
         models: tuple[str, ...] = options.models()
         ...
 
     TOY = register(Experiment(id="toy", plan=ToyPlan, module=__name__, ...))
 
-    def check(plan): ...                    # what fields alone cannot say
-    def sample(plan): ...                   # the examples, by the seed
-    def units(plan, sample): ...            # cacheable work on one model: job steps and tasks of a cluster alike
-    def assemble(plan, sample, report): ... # the result of one model: cached, or computed where it is missing
-    def rows(found): ...                    # tidy rows of it, for CSV, JSON and Parquet
-    def to_json(result): ...                # what `--json` prints
+    def check(plan): ...                    # checks that go beyond single fields
+    def sample(plan): ...                   # the examples, drawn with the seed
+    def units(plan, sample): ...            # cacheable work on one model, for job steps and cluster tasks alike
+    def assemble(plan, sample, report): ... # the result of one model, from cached parts or computed
+    def rows(found): ...                    # its tidy rows, for CSV, JSON and Parquet
+    def to_json(result): ...                # the output of `--json`
 
-What follows: the command (`engine.cli.experiments`), the job and the executors (`engine.experiments.run`), the page,
-its link and its files (`components.experiment`).
+Derived from these: the command (`engine.cli.experiments`), the job and the executors (`engine.experiments.run`), the
+page, its link and its files (`components.experiment`).
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ MODULES = {
     "randomize": "engine.randomization.plan",
     "rules": "engine.rules.plan",
 }
-"""Where experiments are declared, so that a job can be resumed in a process that has not imported it yet."""
+"""Modules that declare the experiments, so that a job can be resumed in a process that has not imported them yet."""
 
 
 @dataclass(frozen=True)
 class Units:
-    """The work on one model in its order. `finish`: what is to be done once all of it, or a group of it, is done."""
+    """The work units on one model, in order. `finish`: called once all of them, or a group of them, are done."""
 
     each: Iterable[WorkUnit]
     finish: Callable[[], object] = lambda: None
@@ -56,7 +56,7 @@ class Units:
 
 @dataclass(frozen=True)
 class ExperimentResult:
-    """The results of a plan, model by model. `query`: the plan before it was resolved, None where that is the same."""
+    """The results of a plan, model by model. `query`: the plan before it was resolved, None if that is the same."""
 
     plan: Any
     models: tuple[Any, ...]
@@ -64,17 +64,17 @@ class ExperimentResult:
 
     @property
     def requested_plan(self) -> Any:
-        """The plan as it was asked for."""
+        """The plan as it was requested."""
         return self.plan if self.query is None else self.query
 
 
 @runtime_checkable
 class Steps(Protocol):
-    """The functions of the module of an experiment. Plans of `units` and `assemble` are of one model, unless joint.
+    """The functions of an experiment's module. Plans for `units` and `assemble` have one model, unless it is joint.
 
-    `VERSIONS`: of the numbers, in the cache key. `COLUMNS`: of the rows. `ModelResult`: a frozen dataclass, which the
-    cache holds; it has `model`, `dataset`, `examples` (their places in the data set) and `complete`: whether nothing
-    failed, so that nothing need be tried again. `Result`: `ExperimentResult` or a subclass.
+    `VERSIONS`: versions of the results, part of the cache key. `COLUMNS`: columns of the rows. `ModelResult`: a frozen
+    dataclass, which is cached; it has `model`, `dataset`, `examples` (indices in the data set) and `complete`: whether
+    nothing failed, so that nothing has to be tried again. `Result`: `ExperimentResult` or a subclass.
     """
 
     VERSIONS: list[int]
@@ -97,7 +97,7 @@ class Steps(Protocol):
 
 @runtime_checkable
 class CustomStorage(Protocol):
-    """Functions of the module of an experiment whose results have a cache key and a stored form of their own."""
+    """Optional functions of an experiment's module, for results with their own cache key and storage format."""
 
     def result_key(self, plan: Any, sample: Sample) -> str: ...
 
@@ -108,9 +108,9 @@ class CustomStorage(Protocol):
 
 @runtime_checkable
 class CustomTasks(Protocol):
-    """A function of the module of an experiment that tells a worker of a cluster which plan and examples its group is.
+    """An optional function of an experiment's module, which tells a cluster worker the plan and examples of its group.
 
-    Without it the worker lists all units of the model, which is slow where they are many.
+    Without it the worker lists all units of the model, which is slow if there are many.
     """
 
     def narrow(self, plan: Any, sample: Sample, group: Any) -> tuple[Any, Sample]: ...
@@ -118,10 +118,10 @@ class CustomTasks(Protocol):
 
 @runtime_checkable
 class CustomGroups(Protocol):
-    """Functions of the module of an experiment whose work on a cluster is not cut by its units.
+    """Optional functions of an experiment's module, if its work on a cluster is not divided by units.
 
-    `groups`: each group of work on one model, plain values, with how many examples it has. `compute_group`: does it,
-    and leaves all parts in the cache.
+    `groups`: yields each group of work on one model, as plain values, and its number of examples. `compute_group`:
+    does the work of a group and caches all parts.
     """
 
     def groups(self, plan: Any, sample: Sample) -> Iterator[tuple[Any, int]]: ...
@@ -131,20 +131,20 @@ class CustomGroups(Protocol):
 
 @runtime_checkable
 class ResolvedPlans(Protocol):
-    """A function of the module of an experiment that fills in what the data set decides where a plan leaves it open."""
+    """An optional function of an experiment's module, which fills in open fields of a plan from the data set."""
 
     def resolve(self, plan: Any, sample: Sample) -> Any: ...
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """`id`: of the command and the kind of job. `module`: holds its `Steps`, and is imported when it is first run.
+    """An experiment. `id`: id of the command and the kind of job. `module`: holds its `Steps`, imported on first use.
 
-    `title`: of a job, with the plan's fields in braces. `noun`, `participle`: what stands in the cache keys of results
-    and of a cluster's tasks. `summary`, `doing`, `json_help`: what the command says of itself, while it works, and of
-    `--json`. `opens_with`: the plans that the page begins with, by what the models read. `method_sets`: sets of methods
-    that the page offers, by their names. `joint`: all models have one result together, cached as a whole: it has
-    `plan` in place of `model`, and is what carrying out the plan returns.
+    `title`: title of a job, with the plan's fields in braces. `noun`, `participle`: their names in the cache keys of
+    results and of cluster tasks. `summary`, `doing`, `json_help`: help text of the command, label of its progress, and
+    help text of `--json`. `opens_with`: initial plans of the page by kind of input. `method_sets`: named sets of
+    methods that the page offers. `joint`: whether all models have one result together, cached as a whole: it has `plan`
+    in place of `model`, and is what carrying out the plan returns.
     """
 
     id: str
@@ -166,11 +166,11 @@ class Experiment:
         return cast(Steps, importlib.import_module(self.module))
 
     def plan_of(self, spec: Spec) -> Any:
-        """The plan that a job's specification names. Errors: a field that is missing, unknown or of another shape."""
+        """Return the plan of a job's specification. Errors: a field that is missing, unknown or malformed."""
         return plan_from(spec, self.plan, self.id)
 
     def title_of(self, spec: Spec) -> str:
-        """The title of a job, whatever its specification holds."""
+        """Return the title of a job, whatever its specification holds."""
         lists = {name: one.is_list for name, one in options_of(self.plan).items()}
         given = {name: spec.get(name, [] if is_list else None) for name, is_list in lists.items()}
         return self.title.format(**{n: ", ".join(map(str, v)) if lists[n] else v for n, v in given.items()})
@@ -180,7 +180,7 @@ _experiments: dict[str, Experiment] = {}
 
 
 def register(own: Experiment) -> Experiment:
-    """Enter an experiment into the list. Errors: another has that name."""
+    """Register an experiment. Errors: another experiment has the same id."""
     if own.id in _experiments and _experiments[own.id].module != own.module:
         raise ValueError(f"experiment {own.id!r} is registered twice")
     _experiments[own.id] = own
@@ -188,17 +188,17 @@ def register(own: Experiment) -> Experiment:
 
 
 def known_ids() -> set[str]:
-    """The names of all experiments."""
+    """Return the ids of all experiments."""
     return {*_experiments, *MODULES}
 
 
 def is_experiment(id: str) -> bool:
-    """Whether there is one of this name."""
+    """Whether an experiment with this id exists."""
     return id in known_ids()
 
 
 def experiment(id: str) -> Experiment:
-    """The experiment of this name. An unknown one lists the known."""
+    """Return the experiment with this id. Errors: an unknown id, with the known ones."""
     if id not in _experiments and id in MODULES:
         importlib.import_module(MODULES[id])
     if id not in _experiments:
@@ -207,5 +207,5 @@ def experiment(id: str) -> Experiment:
 
 
 def experiment_of(plan: Any) -> Experiment:
-    """The experiment whose plan this is."""
+    """Return the experiment to which a plan belongs."""
     return next(own for own in _experiments.values() if own.plan is type(plan))

@@ -1,10 +1,10 @@
-"""The jobs `explain` and `predict`: work on single examples, a cached result a unit.
+"""The jobs `explain` and `predict`: work on single examples, with one cached result per unit.
 
-`explain` runs several methods on several examples, which a page or a person names. `predict` predicts a whole data set,
-and measures how much quick methods disagree about each example.
+`explain` runs several methods on several given examples. `predict` predicts a whole data set, and measures how much
+quick methods disagree about each example.
 
-They are kinds of jobs and no `Experiment`: there is nothing to assemble, and the explanations, predictions and
-comparisons that they leave in the cache are their result. Pictures are read when their turn comes, never all at once.
+They are kinds of jobs rather than an `Experiment`: there is nothing to assemble, and the explanations, predictions and
+comparisons that they cache are their result. Pictures are read when they are needed, never all at once.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _explain_title(spec: Spec) -> str:
 
 
 def check_explain(spec: Spec) -> None:
-    """Refuse a specification that has no explanation. A hub's model is not looked up: it may have to be downloaded."""
+    """Refuse an invalid specification. A hub's model is not looked up: it may have to be downloaded."""
     _check_explain_shape(spec)
     model = spec["model"]
     kind = kind_of_all(spec["examples"])
@@ -69,9 +69,10 @@ def check_explain(spec: Spec) -> None:
 
 @job_kind("explain", title=_explain_title, check=check_explain)
 def plan_explain(spec: Spec) -> Iterator[WorkUnit]:
-    """`model`, `methods`: [id], `examples`: [{text, text_pair?}], [{prompt, target?, contrast?, chat?}] or
-    [{dataset, index, split?}] of pictures, `params`?: {method: {name: value}}, `target`?, `seed`?, `dtype`?. Method by
-    method, so that examples which share a method follow each other.
+    """Yield one unit per method and example, method by method, so that examples which share a method are adjacent.
+
+    Fields of `spec`: `model`, `methods`: [id], `examples`: [{text, text_pair?}], [{prompt, target?, contrast?, chat?}]
+    or [{dataset, index, split?}] of pictures, `params`?: {method: {name: value}}, `target`?, `seed`?, `dtype`?.
     """
     check_explain(spec)
     inputs = Inputs(spec["examples"])
@@ -89,7 +90,7 @@ def plan_explain(spec: Spec) -> Iterator[WorkUnit]:
 
 
 def _keys(spec: Spec, inputs: Inputs, number: int) -> list[str]:
-    """The key of each method on one example, which is then released: it may be a large picture."""
+    """Return the cache key of each method on one example, which is then released: it may be a large picture."""
     try:
         example = inputs[number]
     except ExegesisError as error:
@@ -103,7 +104,7 @@ def _request(spec: Spec, method: str, example: Input) -> Request:
 
 
 class Inputs:
-    """The examples of a job by number: texts that stand in it, or pictures that it names by data set and place.
+    """The examples of a job by number: texts in its specification, or pictures given by data set and index.
 
     Pictures are read one at a time: all of them would not fit into memory. Each picture set is opened once.
     """
@@ -113,7 +114,7 @@ class Inputs:
         self._sets: dict[tuple[str, str | None], ImageDataset] = {}
 
     def check(self) -> None:
-        """Refuse texts that are too long and picture sets that do not exist; hub and files are not opened."""
+        """Refuse texts that are too long and picture sets that do not exist. Does not query the hub or open files."""
         for number, example in enumerate(self._examples, 1):
             try:
                 if is_text(example):
@@ -136,7 +137,7 @@ class Inputs:
 
 
 def kind_of_all(examples: Sequence[Mapping[str, Any]]) -> str:
-    """ "text" or "image"; all examples of a job are of one kind."""
+    """Return the kind of all examples of a job, "text" or "image". Errors: they are of both kinds."""
     kinds = {"text" if is_text(example) else "image" for example in examples}
     if len(kinds) > 1:
         raise UsageError("examples of an explain job: must be texts or pictures, got both. Split them into two jobs.")
@@ -176,12 +177,12 @@ def _check_each(name: str, values: Iterable[object], is_valid: Callable[[Any], b
 
 
 def _is_example(value: object) -> bool:
-    """Whether it names a text or a picture."""
+    """Whether a value is a text or a picture of a specification."""
     return isinstance(value, dict) and (is_text(value) or _is_picture(value))
 
 
 def is_text(value: Mapping[str, object]) -> bool:
-    """Whether it is a text, a pair of texts or a prompt, as plain values."""
+    """Whether plain values are a text, a pair of texts or a prompt."""
     first, fields = ("prompt", PROMPT_FIELDS) if "prompt" in value else ("text", TEXT_FIELDS)
     rest = [value[name] for name in value.keys() - {first, "chat"}]
     return (
@@ -214,7 +215,7 @@ def _predict_title(spec: Spec) -> str:
 
 
 def check_predict(spec: Spec) -> None:
-    """Refuse a specification that has no predictions. The hub is not queried: a download would be needed."""
+    """Refuse an invalid specification. The hub is not queried: a download would be needed."""
     _check_predict_shape(spec)
     if _is_of_pictures(spec):
         _check_picture_set(spec)
@@ -230,17 +231,17 @@ def check_predict(spec: Spec) -> None:
 
 @job_kind("predict", title=_predict_title, check=check_predict)
 def plan_predict(spec: Spec) -> Iterator[WorkUnit]:
-    """`model`, `data`: a name, a path or `hub:owner/name`, `methods`?: [id], `dtype`?; for pictures `split`?.
+    """Yield one unit per example, short texts first; with methods, then a second unit that explains it by each of them.
 
-    A unit an example, the short texts first; with methods then another one, which explains it by each of them.
-    Pictures come in the order of their set.
+    Pictures are in the order of their data set. Fields of `spec`: `model`, `data`: a name, a path or `hub:owner/name`,
+    `methods`?: [id], `dtype`?; for pictures `split`?.
     """
     check_predict(spec)
     return _picture_units(spec) if _is_of_pictures(spec) else _text_units(spec)
 
 
 def _is_of_pictures(spec: Spec) -> bool:
-    """Whether the job is of pictures: by the model on this machine; for a model of the hub by the data set."""
+    """Whether the job is on pictures, by the model if it is on this machine, else by the data set and the split."""
     model = spec["model"]
     if _is_here(model):
         return kind_of_model(model) == "image"
@@ -267,7 +268,7 @@ def _text_units(spec: Spec) -> Iterator[WorkUnit]:
 
 
 def _picture_units(spec: Spec) -> Iterator[WorkUnit]:
-    """A unit a picture, in the order of the set; one that cannot be read fails alone, with its own error."""
+    """Yield one unit per picture, in order; a picture that cannot be read fails alone, with its own error."""
     model, dtype = spec["model"], spec.get("dtype", DTYPES[0])
     data = load_images(spec["data"], spec.get("split") or None)
     digests = picture_digests(data)
@@ -306,7 +307,7 @@ def _check_predict_shape(spec: Spec) -> None:
 
 
 def _check_picture_set(spec: Spec) -> None:
-    """Refuse a set that does not exist. The hub and the inside of files are not opened."""
+    """Refuse a data set that does not exist. The hub is not queried, and files are not opened."""
     name, split = spec["data"], spec.get("split")
     if not isinstance(split, str | None):
         raise not_allowed("split of a predict job", "the name of a split", split)
@@ -317,11 +318,11 @@ def _check_picture_set(spec: Spec) -> None:
 
 
 def _is_here(model: str) -> bool:
-    """Whether a model is of this machine, by its name: else it is of the hub, and may have to be downloaded."""
+    """Whether a model is on this machine, by its name; otherwise it is on the hub and may have to be downloaded."""
     return model.startswith(("/", "./", "../", "~")) or not catalog.HUB_ID.fullmatch(model)
 
 
 def _can_open(pictures: str) -> bool:
-    """Whether a picture set can be looked at in a check: it is registered, or unknown. Hub and files are not opened."""
+    """Whether a check can open a picture set: it is registered or unknown, so neither on the hub nor a file."""
     is_elsewhere = pictures.startswith(HUB_PREFIX) or Path(whole_name(pictures)).exists()
     return bool(registered_name(pictures)) or not is_elsewhere

@@ -1,24 +1,24 @@
 """The fields of an experiment's plan. One line declares a field for the command line, the page, the link and the job.
 
-A plan is a frozen dataclass whose fields are made by `option` (see `engine.params`), with more metadata where a face
-of the experiment needs it, all of it optional:
+A plan is a frozen dataclass whose fields are created by `option` (see `engine.params`). Optional metadata adapts a
+field to the command, the page and the link:
 
-* `flag`, `metavar`: of the option on the command line; the field's name and the type's if left out.
-* `link`: the name in a link and in errors about single values; the field's name if left out.
-* `label`, `about`: the title of the page's control and its help; made of the name, and `help`, if left out.
-* `place`: where the page draws it: "top", "line" (below the methods) or "more" (behind a button), the default. One
-  at "lead" is drawn by the page itself, before all others.
-  `page=False`: the page has no control for it.
-* `titles`: of the choices, for people. `by_kind`: a function from the kind of input to its choices.
-* `most`: the largest number that the page and its link take.
-* `fallback`: what is said of a wrong value in a link, with {} for the value that is used instead.
-* `allowed`: of a list, what it may hold, in words.
-* `exact`: a list is in its own order, and an empty name is a name; a text keeps the spaces around it. `digits`: of a
-  number with decimals, how many a link has.
-* `read`: a function of the field's texts in a link and of a list to which sentences are added; returns its value.
-  `write`: a function of its value; returns its text in a link.
-* `parse`: of a list that the page's control and the link hold as one text between commas: reads it, or raises.
-* `first`: it comes right after the methods in the command that repeats a plan.
+* `flag`, `metavar`: name and placeholder of the command-line option; by default the names of the field and its type.
+* `link`: name in links and in errors about single values; by default the field's name.
+* `label`, `about`: title and help of the page's control; by default derived from the name, and `help`.
+* `place`: where the page draws the control: "top", "line" (below the methods) or "more" (behind a button), the default.
+  A control at "lead" is drawn by the page itself, before all others.
+  `page=False`: the page has no control for the field.
+* `titles`: titles of the choices for display. `by_kind`: a function from the kind of input to its choices.
+* `most`: largest number that the page and its link accept.
+* `fallback`: message about an invalid value in a link, with {} for the value that is used instead.
+* `allowed`: the allowed values of a list, in words.
+* `exact`: a list keeps its order and its empty names; a string keeps the spaces around it. `digits`: number of decimals
+  in links.
+* `read`: a function of the field's strings in a link and of a list to which it adds messages; returns the value.
+  `write`: a function of the value; returns its string in a link.
+* `parse`: for a list that the page's control and the link hold as one comma-separated string: parses it, or raises.
+* `first`: the option comes right after the methods in the command that repeats a plan.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ from engine.params import Plain, option
 
 if TYPE_CHECKING:
     from engine import input_kinds
-else:  # it loads numpy: a plan is declared long before its models are known
+else:  # it loads numpy, which is not needed to declare a plan
     input_kinds = LazyModule("engine.input_kinds")
 
 RANDOM = "random"
-"""The method that is beside all others."""
+"""The baseline method that is added to all others."""
 MOST_EXAMPLES = 100_000
 MOST_SEED = 2**31 - 1
 Spec = Mapping[str, Any]
 
 
 class ExperimentPlan:
-    """The base of all plans; each declares these fields and its own, in an order of its own."""
+    """Base class of all plans. Each declares these fields and its own ones, in any order."""
 
     models: tuple[str, ...]
     dataset: str
@@ -66,11 +66,11 @@ class ExperimentPlan:
 
     @property
     def methods_with_baselines(self) -> tuple[str, ...]:
-        """The methods, and a random order beside them."""
+        """The methods, and the random baseline."""
         return tuple(dict.fromkeys((*self.methods, RANDOM)))
 
     def params_of(self, method: str) -> Mapping[str, Plain]:
-        """The parameters of a method that are not at their defaults."""
+        """Return the parameters of a method that are not at their defaults."""
         return self.params.get(method, {})
 
     def as_plain(self) -> dict[str, object]:
@@ -93,7 +93,7 @@ def methods(default: Any, help: str) -> Any:
 
 
 def no_methods() -> Any:
-    """Of an experiment that uses no explainers: neither the command nor the page asks for methods."""
+    """Return the field of an experiment without explainers: neither the command nor the page asks for methods."""
     return option((), page=False)
 
 
@@ -126,7 +126,7 @@ def params() -> Any:
 
 @dataclass(frozen=True)
 class Option:
-    """A field of a plan as the faces of the experiment take it. `default`: `MISSING` where it has to be given."""
+    """A field of a plan, for the command, the page, the link and the job. `default`: `MISSING` if it is required."""
 
     field: dataclasses.Field[Any]
     hint: Any
@@ -157,25 +157,25 @@ class Option:
         return self.is_list and typing.get_args(self.hint)[0] is int
 
     def choices(self, kind: str) -> tuple[Any, ...]:
-        """The choices for a kind of input; none where any value is allowed."""
+        """Return the choices for a kind of input; empty if any value is allowed."""
         by_kind = self.get("by_kind")
         return (by_kind and by_kind(kind)) or self.get("choices") or ()
 
     def get(self, name: str, default: Any = None) -> Any:
-        """An entry of the metadata."""
+        """Return an entry of the metadata."""
         return self.field.metadata.get(name, default)
 
 
 @functools.cache
 def options_of(plan: type) -> Mapping[str, Option]:
-    """The options of a plan, or of another dataclass, by their names."""
+    """Return the options of a plan, or of another dataclass, by name."""
     hints = typing.get_type_hints(plan)
     return {field.name: Option(field, hints[field.name]) for field in dataclasses.fields(plan)}
 
 
 @functools.cache
 def page_options(plan: type) -> Mapping[str, Option]:
-    """The options in the order of the page's controls: in it a link is read, too. Without `dtype` and `params`."""
+    """Return the options in the order of the page's controls, in which links are read too; no `dtype` and `params`."""
     hidden = ("dtype", "params")
     drawn = [one for one in options_of(plan).values() if one.name not in hidden and one.get("page", True)]
     first = ("models", "dataset", "methods")
@@ -186,7 +186,7 @@ def page_options(plan: type) -> Mapping[str, Option]:
         return 3 + ("lead", "top", "line", "more").index(one.get("place", "more"))
 
     def within(one: Option) -> int:
-        """Behind the button: what takes a whole row, the split and the seed, the rest, then lists as texts."""
+        """Order behind the button: full-width controls, the split, the seed, the rest, then lists entered as text."""
         if one.get("place", "more") != "more":
             return 0
         if one.get("parse"):
@@ -197,12 +197,12 @@ def page_options(plan: type) -> Mapping[str, Option]:
 
 
 def is_wide(one: Option) -> bool:
-    """Whether its control takes a whole row."""
+    """Whether the option's control takes a whole row."""
     return one.hint is bool or one.is_list
 
 
 def plan_from(spec: Spec, plan: type, job: str) -> Any:
-    """The plan of a job's specification. Errors: a field that is missing, unknown or of another shape."""
+    """Return the plan of a job's specification. Errors: a field that is missing, unknown or malformed."""
     known = options_of(plan)
     needed = [name for name, one in known.items() if one.default is MISSING]
     of = f"of {'an' if job[0] in 'aeiou' else 'a'} {job} job"

@@ -1,4 +1,4 @@
-"""An experiment carried out: checked, in this process or on a cluster, cached by model, as a job, as files."""
+"""Running an experiment: checks, execution in this process or on a cluster, caching by model, jobs and files."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def carry_out(
     executor: str = "local",
     address: str | None = None,
 ) -> Any:
-    """A whole plan. The result of a model is cached as a whole too, so that it opens at once.
+    """Carry out a plan and return its result. Results are cached as a whole per model too, so that they open at once.
 
-    `executor`: "local", or "ray" for a cluster at `address`, None for the one on this machine. What a worker could not
-    do is tried here, so that its reason is told. Errors: those of the plan, of a data set that cannot be read, and of
-    the experiment's own work; no cluster.
+    `executor`: "local", or "ray" for a cluster at `address` (None: the one on this machine). Work that failed on a
+    worker is tried again here, so that its error is reported. Errors: those of the plan, of a data set that cannot be
+    read, and of the experiment's own work; no cluster.
     """
     cluster.check_executor(executor, address)
     check(plan)
@@ -69,36 +69,36 @@ def carry_out(
 
 
 def prepare(plan: Any) -> tuple[Any, Sample]:
-    """The plan with what the data set decides filled in, and its examples. Errors: those of reading the data set."""
+    """Return the plan, with open fields filled in from the data set, and its examples. Errors: as in `sample_of`."""
     steps, sample = experiment_of(plan).steps, sample_of(plan)
     return (steps.resolve(plan, sample) if isinstance(steps, ResolvedPlans) else plan), sample
 
 
 def _part_report(report: Report, place: int, of: int) -> Report:
-    """The progress of one of several parts, as that of all."""
+    """Return a report that converts the progress of one of several parts to that of all."""
     return lambda done, total, label: report(place * total + done, of * total, label)
 
 
 def parts_of(plan: Any) -> tuple[Any, ...]:
-    """The plans of which each has a result in the cache: one a model, or the whole where results are joint."""
+    """Return the plans that each have a cached result: one per model, or the whole plan if results are joint."""
     if experiment_of(plan).joint:
         return (plan,)
     return tuple(replace(plan, models=(model,)) for model in plan.models)
 
 
 def join_results(plan: Any, results: tuple[Any, ...], query: Any = None) -> Any:
-    """The result of a plan from those of its parts. `query`: the plan before it was resolved, where that differs."""
+    """Return the result of a plan from those of its parts. `query`: the plan before it was resolved, if it differs."""
     own = experiment_of(plan)
     return results[0] if own.joint else own.steps.Result(plan, results, *([] if query in (None, plan) else [query]))
 
 
 def sample_of(plan: Any) -> Sample:
-    """The examples that the seed draws. Errors: those of reading the data set."""
+    """Draw the examples of a plan with its seed. Errors: those of reading the data set."""
     return experiment_of(plan).steps.sample(plan)
 
 
 def finished(plan: Any) -> Any | None:
-    """The whole from the cache, without a model; None while it holds nothing of one of its models."""
+    """Return the result of a plan from the cache, without running a model; None if a part is missing."""
     check(plan)
     query = plan
     plan, sample = prepare(query)
@@ -107,7 +107,7 @@ def finished(plan: Any) -> Any | None:
 
 
 def _part_result(part: Any, sample: Sample, report: Report) -> Any:
-    """The result of a part, cached or computed now; an incomplete one is tried again."""
+    """Return the result of a part, cached or computed now; an incomplete one is tried again."""
     cached = find(part, sample)
     if cached is not None and cached.complete:
         return cached
@@ -117,7 +117,7 @@ def _part_result(part: Any, sample: Sample, report: Report) -> Any:
 
 
 def check(plan: Any) -> None:
-    """Refuse a plan that cannot be carried out. A hub's model may be downloaded for it; no model is loaded."""
+    """Refuse a plan that cannot be carried out. This may download a model of the hub, but loads no model."""
     _check_lists(plan)
     _check_methods(plan)
     experiment_of(plan).steps.check(plan)
@@ -125,7 +125,7 @@ def check(plan: Any) -> None:
 
 
 def plan_options(plan: Any) -> Iterable[Option]:
-    """The options of a plan."""
+    """Return the options of a plan."""
     return options_of(experiment_of(plan).plan).values()
 
 
@@ -174,7 +174,7 @@ def _check_values(plan: Any) -> None:
 
 
 def key_of(part: Any, sample: Sample) -> str:
-    """The cache key of the result of a part of a plan (see `parts_of`). Reads the model's files, never loads it."""
+    """Return the cache key of a part's result (see `parts_of`). Reads the model's files, never loads it."""
     own, source = experiment_of(part), sample.source
     if isinstance(own.steps, CustomStorage):
         return own.steps.result_key(part, sample)
@@ -199,13 +199,13 @@ def _method_key(plan: Any, method: str, model: str) -> list[object]:
 
 
 def entry_key(part: Any, sample: Sample) -> str | None:
-    """Under which key the cache holds a result of a part of a plan, complete or not. Reads no result."""
+    """Return the key of the cached result of a part of a plan, complete or not, or None. Reads no result."""
     key = key_of(part, sample)
     return next((one for one in (key, _incomplete_key(part, key)) if result_store().contains(one)), None)
 
 
 def find(part: Any, sample: Sample) -> Any | None:
-    """The cached result of a part of a plan, None where there is none. It may be incomplete."""
+    """Return the cached result of a part of a plan, or None. It may be incomplete."""
     key, steps = key_of(part, sample), experiment_of(part).steps
     for one in (key, _incomplete_key(part, key)):
         entry = result_store().get(one)
@@ -219,7 +219,7 @@ def find(part: Any, sample: Sample) -> Any | None:
 
 
 def keep(part: Any, sample: Sample, result: Any) -> None:
-    """Cache a result, under a key of its own where something failed: that never stands for the whole."""
+    """Cache a result. An incomplete one has its own key, so that it is never taken for a complete one."""
     key, steps = key_of(part, sample), experiment_of(part).steps
     packed = steps.pack(result) if isinstance(steps, CustomStorage) else pack_fields(result)
     result_store().put(key if result.complete else _incomplete_key(part, key), *packed)
@@ -230,14 +230,14 @@ def _incomplete_key(plan: Any, key: str) -> str:
 
 
 def pack_fields(found: Any) -> tuple[Meta, Arrays]:
-    """A dataclass as an entry of the cache: its arrays, and all else as plain values."""
+    """Convert a dataclass to a cache entry: its arrays, and all other fields as plain values."""
     values = vars(found).items()
     meta = {name: _plain(value) for name, value in values if not isinstance(value, np.ndarray)}
     return meta, {name: value for name, value in values if isinstance(value, np.ndarray)}
 
 
 def _plain(value: Any) -> Any:
-    """Dataclasses as the list of their fields, mappings as the list of their pairs."""
+    """Convert dataclasses to lists of their fields, and mappings to lists of their pairs."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return [_plain(one) for one in vars(value).values()]
     if isinstance(value, Mapping):
@@ -246,7 +246,7 @@ def _plain(value: Any) -> Any:
 
 
 def unpack_fields(kind: type[Any], meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
-    """The dataclass of an entry that `pack_fields` made. A field that an older entry lacks has its default."""
+    """Read a dataclass from an entry of `pack_fields`. A field that an older entry lacks has its default."""
     hints = typing.get_type_hints(kind)
     return kind(**arrays, **{name: _read(hints[name], meta[name]) for name in hints if name in meta})
 
@@ -262,13 +262,13 @@ def _read(hint: Any, value: Any) -> Any:
 
 
 def job_kind(own: Experiment) -> JobKind:
-    """The experiment as a kind of job; what it leaves in the cache is what `finished` then reads without a model."""
+    """Return the experiment as a kind of job. `finished` then reads the cached results without running a model."""
     units, tasks = partial(_job_units, own), partial(_job_tasks, own)
     return JobKind(own.id, own.title_of, units, lambda spec: check(own.plan_of(spec)), tasks)
 
 
 def _job_units(own: Experiment, spec: Spec) -> Iterator[WorkUnit]:
-    """Part by part the experiment's own units, and at the end the result of the part."""
+    """Yield the experiment's units part by part, each part followed by a unit for its result."""
     plan = own.plan_of(spec)
     check(plan)
     plan, sample = prepare(plan)
@@ -280,7 +280,7 @@ def _job_units(own: Experiment, spec: Spec) -> Iterator[WorkUnit]:
 
 
 def _job_tasks(own: Experiment, spec: Spec) -> list[cluster.ClusterTask]:
-    """The tasks of the experiment on a cluster. The results of its parts are assembled on this machine."""
+    """Return the tasks of the experiment on a cluster. The results of its parts are assembled on this machine."""
     return missing_tasks(*prepare(own.plan_of(spec)))
 
 
@@ -291,9 +291,9 @@ def _assemble(plan: Any, finish: Callable[[], object]) -> None:
 
 @dataclass(frozen=True)
 class UnitGroupTask:
-    """A group of units for a worker of a cluster. `plan`: a part of one. `size`: how many examples.
+    """A group of units for a worker of a cluster. `plan`: a part of a plan. `size`: number of examples.
 
-    `at`: the group. `key`: of the note that it is done.
+    `at`: the group. `key`: key of the record that it is done.
     """
 
     plan: Any
@@ -302,7 +302,7 @@ class UnitGroupTask:
     key: str
 
     def run(self) -> CacheEntries:
-        """Leave all entries of the group in a cache, and hand them over. Runs on a worker."""
+        """Compute the group and return its cache entries. Runs on a worker."""
         with cluster.worker_cache() as found:
             steps, whole = experiment_of(self.plan).steps, sample_of(self.plan)
             if isinstance(steps, CustomGroups):
@@ -318,7 +318,7 @@ class UnitGroupTask:
 
 
 def missing_tasks(plan: Any, sample: Sample) -> list[cluster.ClusterTask]:
-    """The tasks that a cluster has to do, one for each group of units."""
+    """Return the tasks that a cluster has to do, one for each group of units."""
     parts = [part for part in parts_of(plan) if (found := find(part, sample)) is None or not found.complete]
     return cluster.pending([task for part in parts for task in _tasks(part, sample)])
 
@@ -332,25 +332,25 @@ def _tasks(part: Any, sample: Sample) -> Iterator[UnitGroupTask]:
 
 
 def _unit_groups(part: Any, sample: Sample) -> Iterator[tuple[Any, int]]:
-    """The groups of units, which need not be neighbors, with how many examples each is of."""
+    """Return the groups of units, which need not be adjacent, with the number of examples of each."""
     groups = (unit.group for unit in experiment_of(part).steps.units(part, sample).each if unit.group is not None)
     by_key = {key_for({"at": at}): at for at, _ in itertools.groupby(groups)}
     return ((at, len(_narrow(part, sample, at)[1].indices)) for at in by_key.values())
 
 
 def _narrow(part: Any, sample: Sample, group: Any) -> tuple[Any, Sample]:
-    """The plan and the examples of a group of units."""
+    """Return the plan and the examples of a group of units."""
     steps = experiment_of(part).steps
     return steps.narrow(part, sample, group) if isinstance(steps, CustomTasks) else (part, sample)
 
 
 def part_results(result: Any) -> tuple[Any, ...]:
-    """The results of the parts of a plan, from that of the whole."""
+    """Return the results of the parts of a plan from the result of the whole."""
     return (result,) if experiment_of(result.plan).joint else tuple(result.models)
 
 
 def rows_of(result: Any) -> Iterator[dict[str, Any]]:
-    """An observation a row, of all models."""
+    """Return the rows of all models, one observation per row."""
     steps = experiment_of(result.plan).steps
     return itertools.chain.from_iterable(steps.rows(one) for one in part_results(result))
 
@@ -365,9 +365,9 @@ FORMATS: Mapping[str, Callable[[Any], bytes]] = {
     "json": lambda found: to_json(rows_of(found)).encode(),
     "parquet": lambda found: to_parquet(rows_of(found), experiment_of(found.plan).steps.COLUMNS),
 }
-"""The tidy table as a file, by the ending of its name."""
+"""Functions that return the tidy table as a file, by file extension."""
 
 
 def formats_of(own: Experiment | None = None) -> Mapping[str, Callable[[Any], bytes]]:
-    """The formats of an experiment's files: those of all, and those that its module adds as `FORMATS`."""
+    """Return the file formats of an experiment: the common ones, and those that its module adds as `FORMATS`."""
     return {**FORMATS, **({} if own is None else getattr(own.steps, "FORMATS", {}))}

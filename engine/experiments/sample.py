@@ -1,4 +1,4 @@
-"""The examples of an experiment: drawn by the seed, read a few at a time, and worked on with those that fail apart."""
+"""The examples of an experiment: drawn with the seed, read a few at a time, and processed with failures isolated."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from engine.errors import Cancelled, ExegesisError, one_line
 from engine.input_kinds import input_kind
 
 GROUP_SIZE = 32
-"""Examples that are held, explained and measured together: pictures can be large."""
+"""Number of examples that are held, explained and measured together, since pictures can be large."""
 DRAW = 0x5A3E
-"""Keeps the draw apart from those of methods with the same seed."""
+"""Separates the draw from those of methods with the same seed."""
 HALF = 0x7C1A
-"""Keeps the draw of the training half apart from others with the same seed."""
+"""Separates the draw of the training half from others with the same seed."""
 Given = TypeVar("Given")
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class UnreadableExample:
-    """An example that cannot be read, and why."""
+    """An example that cannot be read, with the reason."""
 
     index: int
     why: str
@@ -34,18 +34,18 @@ class UnreadableExample:
 
 @dataclass(frozen=True)
 class Sample:
-    """Examples of a data set by their places in it, short texts first, so that little of a pass is padding."""
+    """Examples of a data set by index, short texts first, to keep padding small."""
 
     source: ExampleSource
     indices: tuple[int, ...]
 
     def groups(self) -> Iterator[list[SourceExample | UnreadableExample]]:
-        """The examples in order, a few at a time."""
+        """Yield the examples in order, a few at a time."""
         for start in range(0, len(self.indices), GROUP_SIZE):
             yield self.read(self.indices[start : start + GROUP_SIZE])
 
     def read(self, indices: Sequence[int]) -> list[SourceExample | UnreadableExample]:
-        """The examples at these places."""
+        """Return the examples at these indices."""
         return [self._read(index) for index in indices]
 
     def _read(self, index: int) -> SourceExample | UnreadableExample:
@@ -56,25 +56,25 @@ class Sample:
 
 
 def draw_sample(kind: str, dataset: str, split: str | None, examples: int, seed: int) -> Sample:
-    """Draw as many examples as asked for, or all there are. Errors: those of reading the data set."""
+    """Draw that many examples, or all if there are fewer. Errors: those of reading the data set; it is empty."""
     source = load_source(kind, dataset, split, tolerant=True)
     if not source.count:
         raise ExegesisError(f"dataset: {source.name} has no examples, so nothing can be evaluated.")
     chosen = draw_indices(source.count, examples, seed)
-    # Where all are of one length to a model, reading them only to sort them would take long.
+    # If all inputs have the same length for a model, reading them only to sort them would waste time.
     return Sample(
         source, tuple(sorted(chosen, key=partial(_length, source)) if input_kind(kind).varies_in_length else chosen)
     )
 
 
 def draw_indices(count: int, examples: int, seed: int) -> list[int]:
-    """The places of as many examples as asked for, or of all `count`, rising."""
+    """Draw the indices of that many examples, or of all `count`, in ascending order."""
     chosen: list[int] = np.random.default_rng([DRAW, seed]).permutation(count)[:examples].tolist()
     return sorted(chosen)
 
 
 def training_half(indices: Sequence[int], seed: int) -> frozenset[int]:
-    """Half of the examples, by their places, drawn by the seed: what is chosen on them is measured on the others."""
+    """Draw half of the examples, by index, with the seed: choices made on them are measured on the other half."""
     order = np.random.default_rng([HALF, seed]).permutation(sorted(indices))
     return frozenset(int(index) for index in order[: len(order) // 2])
 
@@ -87,7 +87,7 @@ def _length(source: ExampleSource, index: int) -> int:
 
 
 def has_marks(one: SourceExample) -> bool:
-    """Whether the example says what matters in it: what is true, or what people marked."""
+    """Whether the example has marks of what matters in it: ground truth, or marks by people."""
     if isinstance(one.example, LabeledExample):
         return bool(one.example.rationale or one.example.rationale_pair)
     return one.example.mask is not None
@@ -96,7 +96,7 @@ def has_marks(one: SourceExample) -> bool:
 def bisect_failures(
     work: Callable[[list[Given]], Sequence[Result]], given: list[Given]
 ) -> list[Result | ExegesisError]:  # fmt: skip
-    """The results of working on all of them together; for those that make the work fail, the error, found by halves."""
+    """Return the results of `work` on all items together; for items that make it fail the error, found by bisection."""
     if not given:
         return []
     try:

@@ -1,7 +1,7 @@
 """Questions in plain English: a small grammar turns a sentence into one operation, its slots and commands.
 
 `grammar` is the table of forms and words, `names` finds models, methods, data sets, classes and examples in a sentence,
-`parser` matches it with the table, and `command` fills in what it leaves out and writes the commands.
+`parser` matches it with the table, and `command` fills in missing slots and writes the commands.
 """
 
 from engine.query.command import QueryCommand, QueryContext, commands_of, complete, notes_of, sentence_of

@@ -1,4 +1,4 @@
-"""What a question leaves out, and the commands that answer it."""
+"""Completion of the slots that a question leaves out, and the commands that answer it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ else:  # it loads torch, which only questions about edits need
 ATTACK_STEPS = 100
 """Steps of an attack, as on the page Adversarial."""
 METHOD = "gradient_x_input"
-"""The method of a comparison of models and of an attack that name none."""
+"""The default method of comparisons of models and of attacks."""
 TEXT_ONLY = ("delete", "replace", "flip", "similarity", "significance", "rules", "behavior", "lens")
 CONTINUED = ("next_token", "continuation")
 """Operations on prompts, which need a language model."""
@@ -50,11 +50,11 @@ PER_METHOD = {"explain", "top", "next_token", "compare", "disagree", "attack", *
 
 @dataclass(frozen=True)
 class QueryContext:
-    """What a question is about where it says nothing else: the model, the data set and the example of a page.
+    """Defaults for what a question leaves out: the model, the data set and the example that a page shows.
 
-    `text`, `text_pair`: a text of one's own in place of the example. `dataset`: empty for one that fits the model.
-    `example`: none where no page shows one; a question that names none is then about the first. `token`, `contrast` and
-    `chat`: those of the prompt that the page shows.
+    `text`, `text_pair`: a custom text in place of the example. `dataset`: empty for one that fits the model. `example`:
+    None if no page shows one; a question that names none is then about the first. `token`, `contrast` and `chat`: those
+    of the prompt that the page shows.
     """
 
     model: str = DEFAULT_MODEL
@@ -74,7 +74,7 @@ class QueryContext:
 
 @dataclass(frozen=True)
 class QueryCommand:
-    """`arguments` of `exegesis`, and what it reads from standard input."""
+    """A command. `arguments`: those of `exegesis`. `stdin`: its standard input."""
 
     arguments: tuple[str, ...]
     stdin: str = ""
@@ -86,9 +86,10 @@ class QueryCommand:
 
 
 def complete(query: ParsedQuery, context: QueryContext = QueryContext()) -> ParsedQuery:
-    """The query with its model, data set, example and methods filled in, from the context or by default.
+    """Return the query with model, data set, example and methods filled in, from the context or by default.
 
-    Errors: words of a picture, this example of a data set that the page does not show, a next token of a classifier.
+    Errors: a question about words of a picture; "this example" of a data set that the page does not show; a next token
+    of a classifier.
     """
     query = _with_data(query, context)
     kind = kind_of(query)
@@ -107,7 +108,7 @@ def complete(query: ParsedQuery, context: QueryContext = QueryContext()) -> Pars
 
 
 def _with_tokens(query: ParsedQuery, context: QueryContext) -> ParsedQuery:
-    """Fill in the tokens of a prompt: as they follow its text, or those of the page where the query names none."""
+    """Fill in the tokens of a prompt: spaced as they follow its text, or those of the page if the query names none."""
     if not reads_prompts(query):
         return query
     prompt = (query.text, query.dataset if query.text is None else None, query.example)
@@ -127,8 +128,8 @@ def _with_tokens(query: ParsedQuery, context: QueryContext) -> ParsedQuery:
 
 
 def _with_data(query: ParsedQuery, context: QueryContext) -> ParsedQuery:
-    """Fill in the model and the data set: those of the context as long as they fit what the query names."""
-    if query.operation == "similarity":  # by a sentence encoder of its own
+    """Fill in the model and the data set: those of the context if they fit what the query names."""
+    if query.operation == "similarity":  # it uses its own sentence encoder
         pairs = task_of_dataset(context.dataset).endswith(PAIRS)
         names_other = query.text is not None or query.dataset is not None or isinstance(query.example, int)
         if context.text is not None and context.text_pair is not None and not names_other:
@@ -157,17 +158,17 @@ def _with_data(query: ParsedQuery, context: QueryContext) -> ParsedQuery:
 
 
 def _is_about(query: ParsedQuery, context: QueryContext) -> bool:
-    """Whether a query is about the input that the page shows, whose model it then has."""
+    """Whether a query is about the input that the page shows, and so about the page's model."""
     return context.shows_input and query.text is None and query.dataset is None
 
 
 def reads_prompts(query: ParsedQuery) -> bool:
-    """Whether the text of a query with its model is a prompt that a language model continues."""
+    """Whether the query's model is a language model, so that its text is a prompt."""
     return bool(query.models) and is_causal(query.models[0])
 
 
 def fits(model: str, dataset: str) -> bool:
-    """Whether the model reads what the data set holds, for the same task as far as both are known."""
+    """Whether a model reads the inputs of a data set, and both have the same task as far as their tasks are known."""
     if kind_of_model(model) != kind_of_dataset(dataset):
         return False
     tasks = {summarize_model(model).task, task_of_dataset(dataset)} - {""}
@@ -175,7 +176,7 @@ def fits(model: str, dataset: str) -> bool:
 
 
 def kind_of(query: ParsedQuery) -> str:
-    """What a completed query is about, "text" or "image"."""
+    """Return the kind of input of a completed query, "text" or "image"."""
     return kind_of_model(query.models[0]) if query.models else "text"
 
 
@@ -208,7 +209,7 @@ def _with_example(query: ParsedQuery, context: QueryContext) -> ParsedQuery:
 
 
 def example_of(query: ParsedQuery) -> Example:
-    """The text, pair or prompt of a completed query about texts. Errors: the data set has no such example."""
+    """Return the text, pair or prompt of a completed query about texts. Errors: the data set has no such example."""
     if query.text is not None:
         example = Example(query.text, query.text_pair)
     else:
@@ -221,7 +222,7 @@ def example_of(query: ParsedQuery) -> Example:
 
 
 def edited_example(query: ParsedQuery) -> Example:
-    """The example with each occurrence of the word removed or replaced. Errors: the word is not in it."""
+    """Return the example with each occurrence of the word removed or replaced. Errors: the word is not in it."""
     example, word = example_of(query), str(query.word)
     pattern = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE)
     edits = [
@@ -239,28 +240,28 @@ def edited_example(query: ParsedQuery) -> Example:
 
 
 def plan_of_query(query: ParsedQuery) -> Any:
-    """The plan of an experiment that a completed query asks for, on as many examples as its page opens with."""
+    """Return the plan of the experiment that a completed query asks for, with its page's default number of examples."""
     plan = EXPERIMENTS[query.operation].opens_with[kind_of(query)]
     rules = {"rules": (f'"{query.text}" -> {query.target}',)} if query.operation == "rules" else {}
     return replace(plan, models=query.models, dataset=query.dataset, methods=query.methods, **rules)
 
 
 def commands_of(query: ParsedQuery) -> tuple[QueryCommand, ...]:
-    """The commands that answer a completed query; none for an attack on a text of one's own.
+    """Return the commands that answer a completed query; none for an attack on a custom text.
 
-    Errors: a word that the text does not have, a pair that is none.
+    Errors: a word that is not in the text; a single text for an operation on pairs.
     """
     return tuple(QueryCommand(tuple(arguments), _stdin(query)) for arguments in _arguments(query))
 
 
 def sentence_of(query: ParsedQuery) -> str:
-    """The sentence that asks a completed query. A text of one's own is of no data set."""
+    """Return a sentence that asks a completed query. A custom text has no data set."""
     own = query.text is not None and query.operation not in EXPERIMENTS
     return write_sentence(replace(query, dataset=None) if own else query)
 
 
 def notes_of(query: ParsedQuery, context: QueryContext = QueryContext()) -> tuple[str, ...]:
-    """What a completed query names and the answer does not narrow down, and a model that is not the context's."""
+    """Return notes on parts of a completed query that its commands ignore, and on a model other than the context's."""
     notes = []
     needs_prompt = query.operation in CONTINUED or query.token is not None
     if needs_prompt and context.shows_input and context.model not in query.models and not is_causal(context.model):
@@ -280,7 +281,7 @@ def notes_of(query: ParsedQuery, context: QueryContext = QueryContext()) -> tupl
 
 
 def _stdin(query: ParsedQuery) -> str:
-    """What the command reads: a job's specification."""
+    """Return the standard input of the commands: the specification of a job, or an empty string."""
     if query.operation == "mistakes":
         return json.dumps({"model": query.models[0], "data": query.dataset})
     return ""
@@ -342,7 +343,7 @@ def _compare(query: ParsedQuery) -> list[str]:
 
 
 def pairs_of(query: ParsedQuery) -> list[str]:
-    """The columns of a comparison, each method on each model."""
+    """Return the columns of a comparison: each method on each model."""
     return [f"{method}@{model}" for model, method in itertools.product(query.models, query.methods)]
 
 

@@ -1,11 +1,11 @@
 """The grammar of questions, read from `grammar.toml`: operations with their slots, forms, and the words of each form.
 
 A sentence fits a form when it has a word of each class that the form requires, when each of its other words is a filler
-or of a class that the operation allows, and when each name in it fills a slot of the operation. A word that nothing
-explains makes the sentence not understood, because it may change the meaning: "least", "not", "without".
-Of several operations that fit, the one of the highest tier is meant; of several of that tier, none.
+or of a class that the operation allows, and when each name in it fills a slot of the operation. A sentence with an
+unexplained word is not understood, because the word may change the meaning: "least", "not", "without". If several
+operations fit, the one with the highest tier is chosen; if several have that tier, none is.
 
-After Slack et al., 2023, Explaining machine learning models with interactive natural language conversations using
+Based on Slack et al., 2023, Explaining machine learning models with interactive natural language conversations using
 TalkToModel, with a table in place of their language model.
 """
 
@@ -24,12 +24,12 @@ THIS = "this"
 
 @dataclass(frozen=True)
 class ParsedQuery:
-    """What a sentence asks: an operation and its slots; a slot that the sentence leaves out is empty.
+    """The meaning of a sentence: an operation and its slots; a slot that the sentence leaves out is empty.
 
     `example`: the index in the data set, from 0, or `THIS`. `text`, `text_pair`: quoted texts in place of an example.
     `word`, `replacement`: the word to remove or replace. `target`: the label of a class. `layer`, `head`: from 0.
-    `token`, `contrast`: the next token of a prompt, and the one that it is compared with. `chat`: the prompt is in the
-    chat template of the model; only a page asks so.
+    `token`, `contrast`: the next token of a prompt, and the one that it is compared with. `chat`: whether the prompt is
+    in the chat template of the model; only set by a page.
     """
 
     operation: str
@@ -57,7 +57,7 @@ class ParsedQuery:
 
 @dataclass(frozen=True)
 class QueryForm:
-    """What a question must have: a word of each class of `words` and none of `without`, and `least` names by slot."""
+    """A form of questions: a word of each class in `words`, none of those in `without`, and `least` names per slot."""
 
     words: frozenset[str]
     least: Mapping[str, int]
@@ -66,12 +66,12 @@ class QueryForm:
 
 @dataclass(frozen=True)
 class QueryOperation:
-    """`title`: a noun phrase. `slots`: what may be in a question. `most`: the largest numbers of names, 1 if left out.
+    """An operation that questions can ask for. `title`: a noun phrase. `slots`: slots that a question may fill.
 
-    `least`: alternatives, each the numbers of names that must be there. `allows`: classes of words that may be there
-    besides those of a form.
-    `forms`: alternatives, one of which a question must fit. `templates`: sentences that are written, the first one for
-    any query. `tier`: of several operations that fit, the one with the highest is meant.
+    `most`: maximum number of names per slot, 1 by default. `least`: alternatives for the minimum number of names per
+    slot. `allows`: classes of words that are allowed in addition to those of a form. `forms`: alternatives, one of
+    which a question must fit. `templates`: templates of sentences, the first one for any query. `tier`: if several
+    operations fit, the one with the highest tier is chosen.
     """
 
     title: str
@@ -86,7 +86,7 @@ class QueryOperation:
 
 @dataclass(frozen=True)
 class QueryRefusal:
-    """`pattern` of sentences, with marks in place of names, that mean something else than the operations."""
+    """A pattern of sentences, with marks in place of names, whose meaning differs from that of the operations."""
 
     operations: frozenset[str]
     pattern: re.Pattern[str]
@@ -127,9 +127,9 @@ def _read_form(plain: str) -> QueryForm:
 
 GRAMMAR: Mapping[str, Any] = tomllib.loads(Path(__file__).with_name("grammar.toml").read_text(encoding="utf-8"))
 OPERATIONS: Mapping[str, QueryOperation] = {id: _read_operation(own) for id, own in GRAMMAR["operations"].items()}
-"""By id, in the order in which they are listed to people."""
+"""The operations by id, in the order in which they are listed."""
 FILLERS = frozenset(GRAMMAR["words"]["fillers"].split())
-"""Words that change nothing."""
+"""Words that do not change the meaning."""
 CLASSES: Mapping[str, frozenset[str]] = {
     name: frozenset(words.split()) for name, words in GRAMMAR["words"]["classes"].items()
 }
@@ -141,7 +141,7 @@ CLASSES_OF: Mapping[str, frozenset[str]] = {
 """The classes of a word."""
 REFUSALS = tuple(map(_read_refusal, GRAMMAR["refusals"]))
 PHRASES: tuple[tuple[str, str], ...] = tuple((pattern, word) for pattern, word in GRAMMAR["phrases"])
-"""Several words that count as one: patterns, and what takes their place."""
+"""Phrases that count as one word: patterns, and the word that replaces them."""
 
 WORD = r"(?:the )?(?:word |words |token |term |phrase )?"
 _X = r"(?P<word>«\d+»|[^\W_]+(?:['’-][^\W_]+)*)"
@@ -222,7 +222,7 @@ TOKENS: tuple[re.Pattern[str], ...] = tuple(
         rf"{_TOKEN} (?:(?:is|be|as|comes?|come|becomes?|the) )*(?:{_NEXT}|next)",
     )
 )
-"""Phrases that name a next token and the one that it is compared with, quoted unless both stand before "after"."""
+"""Phrases that name a next token and its contrast. They must be quoted, unless both come before "after"."""
 NO_WORD = frozenset(word for word in FILLERS if not word.endswith("ly")).union(
     ("all", "any", "every", "each", "some", "my", "your", "our", "their", "same", "if", "til", "until", "without"),
     ("before", "after", "while"),
@@ -235,4 +235,4 @@ NO_WORD = frozenset(word for word in FILLERS if not word.endswith("ly")).union(
     *(CLASSES[name] for name in ("word", "example", "examples", "data", "model", "method", "map", "predict", "class",
                                  "score", "weights", "heads", "hypothetical", "flip")),
 )  # fmt: skip
-"""Words that an edit never means unless they are quoted or follow "the word"."""
+"""Words that are never the object of an edit unless they are quoted or follow "the word"."""

@@ -1,6 +1,6 @@
 """Names in a sentence: quoted texts, methods, models, data sets, classes, examples, layers, heads and numbers.
 
-Names are those of the registries. Each is replaced by a mark such as `<method0>`; what remains are plain words.
+Names are those of the registries. Each is replaced by a mark such as `<methods0>`; plain words remain.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ QUOTED = re.compile(
     r"\"([^\"]+)\"|“([^”]+)”|„([^“”]+)[“”]|«([^»]+)»|`([^`]+)`|(?<!\w)'(.+?)'(?!\w)|‘(.+?)’(?!\w)", re.DOTALL
 )
 MARK_LIKE = re.compile(r"[<>«»](?=\d|\w+>)")
-"""What would read as a mark outside quotations."""
+"""Text outside quotations that looks like a mark."""
 QUOTE_MARK = re.compile(r"«(\d+)»")
 TOKEN = re.compile(
     r"«\d+»|<\w+>|\d+(?:[.,]\d+)*(?:st|nd|rd|th)?(?![^\W_])|\d+|[^\W\d_]+n't\b|[^\W\d_]+|(?<!\w)-(?=\d)|[^\s\w.,;:?!()/'’-]"
@@ -31,21 +31,21 @@ SYMBOLS = {"×": "x", "*": "x", "&": "and", "+": "and"}
 ALIASES: Mapping[str, Sequence[str]] = GRAMMAR["names"]["methods"]
 """Other names of methods besides their ids and titles."""
 AS_METHOD = ("attention weights", "attention scores", "raw attention", "attention")
-"""Names of average attention where they are a method, and not a question about the heads."""
+"""Names of average attention if they mean a method, rather than a question about the heads."""
 NO_METHOD = "attention_head"
-"""Its title is that of the heads themselves, which a question names by layer and number."""
+"""A method that is not recognized: its title is that of the heads themselves, which have a layer and a number."""
 WEAK = ("reviews", "movies", "sentences", "quality", "agreement", "facts")
-"""Data sets whose names are words, too: they are names after a preposition or beside "data set"."""
+"""Data sets whose names are common words: they count as names after a preposition or next to "data set"."""
 BEFORE_WEAK = tuple(
     f"{preposition} {article}"
     for preposition in ("of", "on", "in", "from", "for", "over", "across", "within", "using", "dataset", "data", "and")
     for article in ("", "the ")
 )
 MOST_LABELS = 12
-"""Labels of a model with more classes are not looked for."""
+"""Labels of a model with more classes are not recognized."""
 MOST_INDEX = 999_999
 SHORTEST_SWAPPED, SHORTEST_CORRECTED = 5, 6
-"""Letters of words that may be misspelled by two swapped letters, and by another letter."""
+"""Minimum length of words that are corrected if two letters are swapped, and if one letter is wrong."""
 SHORTEST_INFLECTED = 3
 BRITISH = re.compile(r"is(?=(?:e|ed|es|ing|ation|ations)$)")
 
@@ -79,7 +79,7 @@ PLACES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("example", r"(?<=<methods\d> )(?P<n>\d+)(?![.,\w])"),
     )
 )
-"""Numbers by what they count, the most specific first. Ordinals and indices differ: the first example has index 0."""
+"""Patterns of numbers by slot, the most specific first. Ordinals and indices differ: the first example has index 0."""
 
 
 @dataclass(frozen=True)
@@ -100,12 +100,12 @@ class Reading:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words of the line that are no marks."""
+        """The words of the line that are not marks."""
         return tuple(word for word in re.sub(r"first (?=<count)", "", self.line).split() if not word.startswith("<"))
 
 
 def read_quotes(text: str) -> Sentence:
-    """The text with marks in place of quotations, and what these hold."""
+    """Return the text with marks in place of quotations, and the quoted texts."""
     quotes: list[str] = []
 
     def mark(match: re.Match[str]) -> str:
@@ -122,18 +122,18 @@ def read_quotes(text: str) -> Sentence:
 
 
 def tokens_of(text: str) -> list[str]:
-    """The words, numbers and marks of a text in lower case, without punctuation."""
+    """Return the words, numbers and marks of a text in lower case, without punctuation."""
     plain = CONTRACTION.sub("", text.lower().replace("’", "'"))
     return [SYMBOLS.get(token, token) for token in TOKEN.findall(plain)]
 
 
 def words_of(text: str) -> list[str]:
-    """The tokens of a text, each as the table has it: without its ending, and spelled right."""
+    """Return the tokens of a text, each in its base form and with its spelling corrected."""
     return list(map(base_word, tokens_of(text)))
 
 
 def read_names(sentence: Sentence, text: str, attention: bool = False) -> Reading:
-    """Find the names in `text`, which is that of the sentence or has marks of an edit.
+    """Find the names in `text`, which is the text of the sentence, possibly with marks of an edit.
 
     `attention`: whether the word "attention" is the name of a method.
     """
@@ -156,7 +156,7 @@ def read_names(sentence: Sentence, text: str, attention: bool = False) -> Readin
 
 
 def _join_alternatives(line: str) -> str:
-    """The line with "class" in place of a choice of classes: "positive or negative" asks for the class."""
+    """Replace a choice of classes by "class": "positive or negative" asks for the class."""
     label = "|".join(class_labels())
     line = re.sub(
         rf"(?<![\w<])(?P<label>{label}) (?:instead of|rather than) (?:{label})(?![\w>])", r"\g<label> otherwise", line
@@ -184,7 +184,7 @@ def _mark_number(match: re.Match[str], slot: str, mark: object) -> str:
 
 
 def _unquote(sentence: Sentence, text: str) -> str:
-    """The text with quoted names of methods, models and data sets in it as they are, and classes after "for"."""
+    """Restore quoted names of methods, models and data sets in the text, and of classes after words such as "for"."""
     _, known = name_pattern(True)
 
     def restore(match: re.Match[str]) -> str:
@@ -204,7 +204,7 @@ BEFORE_CLASS = ("for", "class", "label", "towards", "toward", "against", "to")
 
 @functools.cache
 def vocabulary() -> frozenset[str]:
-    """All words that have a meaning here: those of names, classes and fillers."""
+    """Return all words that have a meaning in the grammar: those of names, classes and fillers."""
     names = {token for _, _, name in _all_names() for token in tokens_of(name)}
     phrases = {token for phrase, _ in PHRASES for token in re.findall(r"[a-z]+", phrase)}
     nouns = {*NUMBERS, *ORDINALS, "layer", "block", "row", "entry", "record", "index", "number", "no", "nr"}
@@ -213,7 +213,7 @@ def vocabulary() -> frozenset[str]:
 
 @functools.cache
 def english_words() -> frozenset[str]:
-    """The words of MiniLM's vocabulary, none of which is a misspelling."""
+    """Return the words of MiniLM's vocabulary, which count as correctly spelled."""
     folder = downloads.minilm_package_folder()
     lines = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines() if folder else ()
     return frozenset(line for line in lines if line.isalpha())
@@ -221,14 +221,14 @@ def english_words() -> frozenset[str]:
 
 @functools.cache
 def inflected_words() -> Mapping[str, str]:
-    """The words that have a meaning here, and their forms with other endings; each with the word of the table."""
+    """Map the words of the grammar and their inflected forms to the words of the grammar."""
     words = sorted(FILLERS | CLASSES_OF.keys())
     forms = {form: word for word in words if len(word) >= SHORTEST_INFLECTED for form in _inflect(word)}
     return forms | {word: word for word in vocabulary()}
 
 
 def _inflect(word: str) -> Iterator[str]:
-    """Regular forms of a verb or noun, which are no words where it is neither."""
+    """Yield the regular forms of a word as a verb or noun, whether or not it is one."""
     stem = word[:-1] if word.endswith(("e", "y")) else word
     doubled = word + word[-1]
     yield from (word + "s", word + "es", word + "ed", word + "ing", doubled + "ed", doubled + "ing")
@@ -238,11 +238,10 @@ def _inflect(word: str) -> Iterator[str]:
 
 @functools.lru_cache(4096)
 def base_word(word: str) -> str:
-    """The word of the table that this one is a form of, or that one wrong, missing, additional or swapped letter turns
-    into this one.
+    """Return the word of the grammar that this one is a form of, or differs from by one letter or a swap of letters.
 
-    A word of English that the table does not have, a short one and one that is near to several stay: a wrong guess
-    would change the meaning.
+    Other English words, short words and words that are close to several words of the grammar are returned unchanged: a
+    wrong guess would change the meaning.
     """
     forms = inflected_words()
     if american := next((one for one in (word, BRITISH.sub("iz", word)) if one in forms), ""):
@@ -258,7 +257,7 @@ def base_word(word: str) -> str:
 
 
 def is_one_edit(one: str, two: str) -> bool:
-    """Whether one letter more, less or other turns one word into the other."""
+    """Whether one added, missing or different letter turns one word into the other."""
     short, long = sorted((one, two), key=len)
     if len(long) - len(short) > 1:
         return False
@@ -268,7 +267,7 @@ def is_one_edit(one: str, two: str) -> bool:
 
 @functools.cache
 def name_pattern(attention: bool) -> tuple[re.Pattern[str], dict[str, tuple[str, str]]]:
-    """A pattern of all names in tokens, longest first, and the slot and the value of each."""
+    """Return a pattern of all names as tokens, longest first, and the slot and value of each name."""
     known: dict[str, tuple[str, str]] = {}
     for slot, value, name in _all_names():
         known.setdefault(" ".join(tokens_of(name)), (slot, value))
@@ -287,7 +286,7 @@ def name_pattern(attention: bool) -> tuple[re.Pattern[str], dict[str, tuple[str,
 
 
 def _all_names() -> Iterator[tuple[str, str, str]]:
-    """Slot, value and name of everything that has one."""
+    """Yield slot, value and name of everything that has a name."""
     for kind in KINDS:
         for model in list_models(kind):
             yield "models", model, model
@@ -303,7 +302,7 @@ def _all_names() -> Iterator[tuple[str, str, str]]:
 
 
 def class_labels() -> tuple[str, ...]:
-    """The labels of the embedded models' classes that are words."""
+    """Return the class labels of the embedded models that are words; models with many classes are left out."""
     labels = (
         catalog.card(m).get("labels") or [] for kind in KINDS for m in list_models(kind) if catalog.is_embedded(m)
     )

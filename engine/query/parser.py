@@ -1,4 +1,4 @@
-"""Match a sentence with the forms of the grammar: one operation with its slots, or the reason why not."""
+"""Matching of a sentence with the forms of the grammar: one operation with its slots, or the reason for a failure."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ from engine.registry import KINDS, all_explainers, method_order
 
 ALL = frozenset(OPERATIONS)
 LONGEST, LONGEST_UNQUOTED = 2000, 500
-"""Characters of a sentence, and of what is not quoted in it."""
+"""Maximum number of characters of a sentence, and of its unquoted part."""
 NEAREST = 3
 NUMBERS_OF = {"example", "count", "layer", "head"}
 OPTIONAL, PLACE = re.compile(r"\[([^\]]*)\]"), re.compile(r"{(\w+)(?::\d)?}")
 NEEDED = re.compile(r"{(\w+)(?::(\d))?}")
-"""Parts of a template that stay only if their slot is filled, and places of a slot, of several names by number."""
+"""Parts of a template that stay only if their slots are filled; places of slots; these with their number of names."""
 SAMPLES: Mapping[str, Any] = {
     "methods": ("lime", "integrated_gradients"), "models": ("reviews-minilm", "bert-reviews"), "example": 3, "count": 5,
     "target": "positive", "text": "A man sleeps.", "text_pair": "A person rests.", "word": "not",
     "replacement": "very", "layer": 2, "head": 1, "token": " are", "contrast": " is",
 }  # fmt: skip
-"""The slots of sentences that are suggested."""
+"""Slot values of suggested sentences."""
 
 
 class NotUnderstood(UsageError):
-    """A sentence that is no question of the grammar. `nearest`: sentences that are."""
+    """Raised for a sentence that the grammar does not match. `nearest`: similar sentences that it matches."""
 
     def __init__(self, reason: str, nearest: tuple[str, ...]) -> None:
         self.reason, self.nearest = reason, nearest
@@ -63,7 +63,7 @@ class NotUnderstood(UsageError):
 
 
 def parse(text: str, operations: Collection[str] = ALL) -> ParsedQuery:
-    """What the sentence asks. Errors: nothing, several things, or a word that no slot and no form explains."""
+    """Parse a sentence. Errors: it asks for nothing or several things, or no slot and no form explains a word."""
     if len(text) > LONGEST:
         raise NotUnderstood(f"It is longer than {LONGEST:,} characters.", nearest_forms(text[:LONGEST], operations))
     sentence = read_quotes(text)
@@ -90,7 +90,7 @@ def parse(text: str, operations: Collection[str] = ALL) -> ParsedQuery:
 
 
 def write_sentence(query: ParsedQuery, template: str = "") -> str:
-    """The sentence that asks the query by that template, or the first one of its operation that has all slots."""
+    """Return the sentence of a query by a template; by default the first of its operation that has all slots."""
     slots = {name: _write_slot(name, value) for name, value in query.slots().items()}
     templates = OPERATIONS[query.operation].templates
     complete = (one for one in templates if slots.keys() <= set(PLACE.findall(one)))
@@ -104,7 +104,7 @@ def write_sentence(query: ParsedQuery, template: str = "") -> str:
 
 
 def nearest_forms(text: str, operations: Collection[str] = ALL, count: int = NEAREST) -> tuple[str, ...]:
-    """The sentences of the grammar that have most in common with the text, one for each operation."""
+    """Return the sentences of the grammar that are most similar to the text, one for each operation."""
     classes = {name for word in words_of(text) for name in CLASSES_OF.get(word, ())}
 
     def likeness(id: str) -> float:
@@ -119,7 +119,7 @@ def nearest_forms(text: str, operations: Collection[str] = ALL, count: int = NEA
 
 
 def sample_sentences(operations: Collection[str] = ALL) -> tuple[str, ...]:
-    """Sentences that complete what is typed: one of each template, and more with each method, class and model."""
+    """Return sentences for autocompletion: one of each template, and more with each method, class and model."""
     ids = [id for id in OPERATIONS if id in operations]
     values: Mapping[str, Iterable[str]] = {
         "methods": method_order(),
@@ -139,7 +139,7 @@ def sample_sentences(operations: Collection[str] = ALL) -> tuple[str, ...]:
 
 VARIED = (("attack", "methods"), ("evaluate", "methods"), ("explain", "methods"), ("mistakes", "models"),
           ("randomize", "methods"), ("top", "methods"), ("top", "target"))  # fmt: skip
-"""Operations of which a sentence with each name of the slot is suggested."""
+"""Operations and slots for which a sentence with each name is suggested."""
 
 
 def _vary(id: str, **slots: Any) -> str:
@@ -148,12 +148,12 @@ def _vary(id: str, **slots: Any) -> str:
 
 
 def sample_sentence(id: str, template: str) -> str:
-    """The sentence of `sample_query`."""
+    """Return the sentence of `sample_query`."""
     return write_sentence(sample_query(id, template), template)
 
 
 def sample_query(id: str, template: str) -> ParsedQuery:
-    """A query of the template: with the slots that it needs, and an example and a method where it may have them."""
+    """Return a query of the template, with the slots that it needs, and an example and a method if it allows them."""
     needs = {name: int(number or 1) for name, number in NEEDED.findall(OPTIONAL.sub("", template))}
     usual = {"example"} if "text_pair" not in needs else set()
     usual |= {"methods"} if "models" not in needs else set()
@@ -176,14 +176,14 @@ def _write_slot(name: str, value: object) -> str:
 
 
 def method_title(id: str) -> str:
-    """The title of a method, whatever it explains."""
+    """Return the title of a method for any kind of input."""
     return next(methods[id].title for kind in KINDS if id in (methods := all_explainers(kind)))
 
 
 def _readings(sentence: Sentence) -> Iterator[Reading]:
-    """The ways to read a sentence, the most specific first: with a next token, with an edited word, without both.
+    """Yield the ways to read a sentence, the most specific first: with a next token, with an edited word, with neither.
 
-    The word "attention" is a question about the heads in the first place, and a method in the second.
+    The word "attention" is first read as a question about the heads, and then as a method.
     """
     for text, edit in (*_next_tokens(sentence), *_edits(sentence)):
         for attention in (False, True):
@@ -193,7 +193,7 @@ def _readings(sentence: Sentence) -> Iterator[Reading]:
 
 
 def _next_tokens(sentence: Sentence) -> Iterator[tuple[str, dict[str, list[str]]]]:
-    """The sentence with marks in place of the tokens that it names, and these. A quotation of several words is none."""
+    """Yield the sentence with marks for next tokens, and these tokens. A quotation of several words is not a token."""
     for pattern in TOKENS:
         for match in pattern.finditer(sentence.text):
             quotes = {name: QUOTE_MARK.fullmatch(mark) for name, mark in match.groupdict().items()}
@@ -204,7 +204,7 @@ def _next_tokens(sentence: Sentence) -> Iterator[tuple[str, dict[str, list[str]]
 
 
 def _edits(sentence: Sentence) -> Iterator[tuple[str, dict[str, list[str]]]]:
-    """The sentence without the words of an edit, and these; at last the sentence as it is."""
+    """Yield the sentence without the words of an edit, and these words; finally the unchanged sentence."""
     for operation, pattern in EDITS:
         for match in pattern.finditer(sentence.text):
             edit = {name: [value] for name in EDITED if (value := _edited_word(sentence, match, name))}
@@ -226,7 +226,7 @@ def _are_classes(match: re.Match[str]) -> bool:
 
 
 def _edited_word(sentence: Sentence, match: re.Match[str], name: str) -> str:
-    """The word that an edit names; empty where it names none."""
+    """Return the word that an edit names; empty if it names none."""
     if name not in match.re.groupindex:
         return ""
     word = match[name]
@@ -246,7 +246,7 @@ def _edited_word(sentence: Sentence, match: re.Match[str], name: str) -> str:
 
 
 def _states_an_edit(sentence: Sentence) -> bool:
-    """Whether something in the sentence says that words are those of an example."""
+    """Whether the sentence gives evidence that its words are those of an example."""
     return "«" in sentence.text or bool(EVIDENCE & set(words_of(sentence.text))) or _names_an_example(sentence)
 
 
@@ -262,11 +262,11 @@ _BE = "(?:(?:is|are|was|were|be|been|being|and|to) )*"
 BESIDE = re.compile(
     rf"(?<!\w)(?:{_REMOVE}) (?:(?:the|word|phrase) )*«0»|«0» {_BE}(?:{_REMOVE})(?!\w)|«0» .*(?:{_REMOVE}) it(?!\w)"
 )
-"""A quotation beside a verb that removes it: in "leave only" or "the words before" one it is not what is removed."""
+"""A quotation next to a verb that removes it. After "leave only" or "the words before", it is not what is removed."""
 EDITED_MARK = "<edited>"
-"""What stands in a sentence for a word that is removed or replaced, unless the verb is before it."""
+"""Mark of a word that is removed or replaced, unless the verb precedes the word."""
 EVIDENCE = {word for name in ("effect", "if", "predict", "score", "change") for word in CLASSES[name]} - {"by"}
-"""Words of a sentence that asks what an edit does to a prediction; without them "delete results" is none."""
+"""Words of questions about the effect of an edit on a prediction; without them "delete results" is not an edit."""
 
 
 def _unexplained(reading: Reading) -> tuple[str, ...]:
@@ -274,7 +274,7 @@ def _unexplained(reading: Reading) -> tuple[str, ...]:
 
 
 def _match(id: str, reading: Reading) -> ParsedQuery | None:
-    """The query if the reading fits a form of the operation, and the operation allows all of its words and names."""
+    """Return the query if the reading fits a form of the operation, which allows all words and names, else None."""
     operation, slots = OPERATIONS[id], _slots(reading.names)
     if slots is None or not slots.keys() <= operation.slots:
         return None
@@ -321,7 +321,7 @@ FOLLOWING = {
 
 
 def _meanings(reading: Reading, line: str) -> frozenset[str]:
-    """The operations that a part of a reading fits, with the names in it."""
+    """Return the operations that a part of a reading fits, with the names in it."""
     edited = "removed" in line or "replaced" in line
     names = {
         slot: own
@@ -335,7 +335,7 @@ EDITED = ("word", "replacement")
 
 
 def _refusal(query: ParsedQuery, reading: Reading) -> str:
-    """Why the query is not what the sentence means; empty if it may be."""
+    """Return the reason why the sentence does not mean the query, or an empty string."""
     if found := next((r for r in REFUSALS if query.operation in r.operations and r.pattern.search(reading.line)), None):
         return found.reason
     texts = [text for text in (query.text, query.text_pair) if text is not None]
@@ -354,7 +354,7 @@ BEFORE_SHORT_TEXT = re.compile(
     r"<text\d+>|<text\d+> (?:and|/|vs|versus)|"
     r"(?:run <models\d+>|model|it) on|(?:prediction|sentiment|class|verdict|explanation) of)$"
 )
-"""What stands before a quoted word that is a whole input."""
+"""Words that precede a quoted word which is a whole input."""
 
 
 def _has(counts: Mapping[str, int], least: Mapping[str, int]) -> bool:
@@ -362,7 +362,7 @@ def _has(counts: Mapping[str, int], least: Mapping[str, int]) -> bool:
 
 
 def _slots(names: Mapping[str, list[str]]) -> dict[str, Any] | None:
-    """The slots of a query; None where a slot that holds one value has several."""
+    """Return the slots of a query, or None if a slot for one value has several."""
     slots: dict[str, Any] = {}
     for slot, all_values in names.items():
         values = list(dict.fromkeys(all_values))

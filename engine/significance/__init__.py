@@ -1,1 +1,1 @@
-"""Which words and patches matter more than chance, with the false discovery rate controlled."""
+"""Tests of which words and patches matter more than chance, with control of the false discovery rate."""

@@ -15,13 +15,13 @@ from engine.format import count_text, plural
 from engine.lazy import scipy
 
 RATES = (0.05, 0.1, 0.2)
-"""False discovery rates that are offered."""
+"""False discovery rates to choose from."""
 USUAL_RATE = 0.1
 TIE = 1e-6
-"""Values that differ by less are ties: the batch that a text is in changes its probability by rounding."""
+"""Values that differ by less are ties: by rounding, the probability for a text depends on its batch."""
 Alternative = Literal["greater", "two-sided"]
 ALTERNATIVES: tuple[Alternative, ...] = ("greater", "two-sided")
-"""A word is significant if the class is more probable with it than with its replacements; or more or less probable."""
+"""A word is significant if the class is more probable with it than with its replacements, or either more or less."""
 Control = Literal["bh", "by"]
 CONTROLS: tuple[Control, ...] = ("bh", "by")
 """Benjamini and Hochberg (1995), for p-values that are independent or positively dependent; Benjamini and Yekutieli
@@ -41,12 +41,12 @@ def check_choices(rate: float, alternative: str, control: str) -> None:
 def randomization_p_values(
     observed: Float[np.ndarray, "word"], draws: Float[np.ndarray, "word draw"], alternative: Alternative = "greater"
 ) -> Float[np.ndarray, "word"]:
-    """(1 + number of draws at least as extreme) / (1 + number of draws), from 1 / (1 + draws) to 1.
+    """Return (1 + number of draws at least as extreme) / (1 + number of draws), from 1 / (1 + draws) to 1.
 
     Under the null hypothesis it is at most a with probability at most a, for each a. Ties count as extreme. Burns et
-    al. (2020), algorithm 1. "two-sided" compares distances from the mean of the text's own value and all draws. The
-    paper takes one more draw as the center; the mean treats all values alike too, so the test stays exact, and does
-    not depend on one draw.
+    al. (2020), algorithm 1. "two-sided" compares distances from the mean of the observed value and all draws. The paper
+    takes one more draw as the center; the mean also treats all values alike, so the test stays exact, and does not
+    depend on a single draw.
     """
     if alternative == "two-sided":
         center = (observed + draws.sum(1)) / (1 + draws.shape[1])
@@ -57,7 +57,7 @@ def randomization_p_values(
 
 
 def adjusted_p_values(p_values: Float[np.ndarray, "test"], control: Control = "bh") -> Float[np.ndarray, "test"]:
-    """The smallest false discovery rate at which each test is significant, from 0 to 1. None of no tests."""
+    """Return the smallest false discovery rate at which each test is significant, from 0 to 1; empty without tests."""
     if not len(p_values):
         return p_values
     adjusted: np.ndarray = scipy.stats.false_discovery_control(p_values, method=control)
@@ -65,20 +65,20 @@ def adjusted_p_values(p_values: Float[np.ndarray, "test"], control: Control = "b
 
 
 def survives(adjusted: Float[np.ndarray, "*test"], rate: float) -> Bool[np.ndarray, "*test"]:
-    """Whether each test is significant at that rate. A p-value at the limit itself counts, however rounded."""
+    """Return whether each test is significant at that rate. Values equal to the rate up to rounding count."""
     significant: np.ndarray = adjusted <= rate * (1 + 1e-9)
     return significant
 
 
 def fewest_significant(tests: int, draws: int, rate: float, control: Control = "bh") -> int:
-    """How many tests must be significant together before any can be; 1 where there are enough draws."""
+    """Return how many tests must be significant together before any can be; 1 if there are enough draws."""
     return math.ceil((draws_needed(tests, rate, control) + 1) / (draws + 1) - 1e-9)
 
 
 def shortage(
     tests: int, draws: int, rate: float, control: Control = "bh", drawn: str = "draws", noun: str = "word"
 ) -> str:  # fmt: skip
-    """A sentence if there are too few draws for one word or patch alone to be significant; else nothing."""
+    """Return a sentence if there are too few draws for a single word or patch to be significant, else ""."""
     if (fewest := fewest_significant(tests, draws, rate, control)) <= 1:
         return ""
     least = f"no {noun} can be" if fewest > tests else f"none is unless at least {count_text(fewest, noun)} are"
@@ -89,19 +89,19 @@ def shortage(
 
 
 def draws_needed(tests: int, rate: float = RATES[0], control: Control = "bh") -> int:
-    """The fewest draws with which one test alone can be significant: its p-value must get down to rate / tests.
+    """Return the fewest draws with which a single test can be significant: its p-value has to reach rate / tests.
 
-    With "by" it must get down to that divided by 1 + 1/2 + ... + 1/tests.
+    With "by" it has to reach that divided by 1 + 1/2 + ... + 1/tests.
     """
     factor = sum(1 / at for at in range(1, tests + 1)) if control == "by" else 1.0
     return max(1, math.ceil(tests * factor / rate - 1e-6) - 1)
 
 
 class ReplacementTest(ABC):
-    """The base of the tests of words and of patches. `value`: of the input, `draws`: with one of its parts replaced.
+    """Base class of the tests of words and of patches. `value`: value for the input.
 
-    `source`: where the replacements are from. `label`: the class whose probability is the value. `noun`: a part;
-    `drawn`: the draws; `beside`: fields that the JSON has besides.
+    `draws`: values with one of its parts replaced. `source`: source of the replacements. `label`: class whose
+    probability is the value. `noun`: name of a part. `drawn`: name of the draws. `beside`: additional JSON fields.
     """
 
     model: str
@@ -117,41 +117,41 @@ class ReplacementTest(ABC):
 
     @abstractmethod
     def parts(self) -> Iterable[Mapping[str, Any]]:
-        """The words or patches as JSON's values, in the order of the draws."""
+        """Return the words or patches as JSON values, in the order of the draws."""
 
     def check_draws(self, parts: int) -> None:
-        """Refuse draws of another number of parts, or that are not finite; else make them read-only."""
+        """Refuse draws for another number of parts or that are not finite; make valid ones read-only."""
         if self.draws.shape[0] != parts or not np.isfinite(self.draws).all():
             raise ValueError(f"draws: a row of finite numbers for each of {count_text(parts, self.noun)} is expected.")
         self.draws.setflags(write=False)
 
     @property
     def count(self) -> int:
-        """Draws for each word or patch."""
+        """Number of draws for each word or patch."""
         return int(self.draws.shape[1])
 
     @property
     def changes(self) -> Float[np.ndarray, "part"]:
-        """The value for the text minus the mean over its draws: what the word or patch adds, in units of the value."""
+        """The value for the input minus the mean over its draws: the effect of a word or patch, in units of value."""
         difference: np.ndarray = self.value - self.draws.mean(1)
         return difference
 
     def p_values(self, alternative: Alternative = "greater") -> Float[np.ndarray, "part"]:
-        """The p-value of each word or patch: see `randomization_p_values`."""
+        """Return the p-value of each word or patch: see `randomization_p_values`."""
         return randomization_p_values(np.full(len(self.draws), self.value), self.draws, alternative)
 
     def adjusted(self, alternative: Alternative = "greater", control: Control = "bh") -> Float[np.ndarray, "part"]:
-        """The smallest rate at which each word or patch is significant: see `adjusted_p_values`."""
+        """Return the smallest rate at which each word or patch is significant: see `adjusted_p_values`."""
         return adjusted_p_values(self.p_values(alternative), control)
 
     def shortage(self, rate: float, control: Control = "bh") -> str:
-        """A sentence if there are too few draws for one word or patch alone to be significant; else nothing."""
+        """Return a sentence if there are too few draws for a single word or patch to be significant, else ""."""
         return shortage(len(self.draws), self.count, rate, control, self.drawn, self.noun)
 
     def as_json(
         self, rate: float = USUAL_RATE, alternative: Alternative = "greater", control: Control = "bh"
     ) -> dict[str, Any]:
-        """All of it but the single draws as JSON's values."""
+        """Return the result as JSON values, without the single draws."""
         check_choices(rate, alternative, control)
         adjusted = self.adjusted(alternative, control)
         columns = zip(
@@ -176,5 +176,5 @@ class ReplacementTest(ABC):
 
 
 def as_plain_value(value: Any) -> Any:
-    """A tuple as a list, which JSON has; other values unchanged."""
+    """Convert a tuple to a list, as in JSON; other values are returned unchanged."""
     return list(value) if isinstance(value, tuple) else value

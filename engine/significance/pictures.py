@@ -3,10 +3,11 @@
 The interpretability randomization test of Burns, Thomason and Tansey (2020), as for words (`significance.texts`).
 Null hypothesis of a patch: it is itself a draw from the patches at its place in the other pictures of the data set, so
 that the prediction for the picture and those with a replacement are exchangeable. This holds for a class that is chosen
-beforehand. The predicted class is chosen by the picture, and pictures of other classes by theirs: either exceeds the
-rate, as `simulate_pictures` of `engine.significance.simulation` measures. The patches of another picture do not know
-the rest of this one, so a patch can also be significant because it fits its neighbors. All patches share the same other
-pictures: their p-values are then positively dependent, which Benjamini and Hochberg's procedure allows.
+in advance. It does not hold for the predicted class, which depends on the picture, nor if only pictures of other
+classes are used, which depends on their predictions: both exceed the rate, as measured by `simulate_pictures` of
+`engine.significance.simulation`. The patches of another picture are independent of the rest of this one, so a patch can
+also be significant because it fits its neighbors. All patches share the same other pictures: their p-values are then
+positively dependent, which Benjamini and Hochberg's procedure allows.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from engine.vision.picture import read_view
 
 SCHEMA = 2
 USUAL_DRAWS = 255
-"""Other pictures, whose patches are the replacements: a p-value is at least 1 / 256."""
+"""Default number of other pictures, whose patches are the replacements: a p-value is at least 1 / 256."""
 MOST_DRAWS = 9_999
 
 
@@ -42,7 +43,7 @@ class PictureSignificance(ReplacementTest):
     """The predictions for a picture and with each patch replaced, from which the p-values follow.
 
     `value`: the probability of the class `label` (regression: the score). `source`: the data set of the replacements.
-    `other_classes`: whether these are of pictures that are predicted as another class alone.
+    `other_classes`: whether these are only from pictures that are predicted as another class.
     """
 
     model: str
@@ -63,20 +64,21 @@ class PictureSignificance(ReplacementTest):
         self.check_draws(self.grid[0] * self.grid[1])
 
     def remedy(self, draws: int) -> str:
-        """What helps against a shortage, where that many draws were requested."""
+        """Return advice on a shortage, if that many draws were requested."""
         return "Request more pictures." if self.count >= draws else "The data set has no more: choose a larger one."
 
     def parts(self) -> Iterator[dict[str, int]]:
-        """Row and column of each patch, counted from 1."""
+        """Return row and column of each patch, counted from 1."""
         return ({"row": row + 1, "column": column + 1} for row, column in np.ndindex(self.grid))
 
 
 @dataclass(frozen=True)
 class PictureSignificanceQuery:
-    """What is tested. `dataset`, `split`: of the pictures whose patches are the replacements. `draws`: the number of
-    these pictures. `target`: an index or label of a class, None for the predicted one. `seed`: draws the pictures.
-    `other_classes`: only pictures that are not predicted as the target, which finds more, but exceeds the rate; else
-    all.
+    """A test of the patches of a picture. `dataset`, `split`: source of the pictures with the replacements.
+
+    `draws`: number of these pictures. `target`: index or label of a class, None for the predicted one. `seed`: draws
+    the pictures. `other_classes`: use only pictures that are not predicted as the target, instead of all; this finds
+    more, but exceeds the rate.
     """
 
     model: str
@@ -96,7 +98,7 @@ class PictureSignificanceQuery:
 
     @property
     def key(self) -> str:
-        """The cache key. Reads the model's files, never loads it."""
+        """Cache key. Reads the model's files, never loads it."""
         data = load_source("image", self.dataset, self.split, tolerant=True)
         return key_for(
             {
@@ -120,15 +122,15 @@ def is_computed(query: PictureSignificanceQuery) -> bool:
 
 
 def most_evaluations(query: PictureSignificanceQuery) -> int:
-    """The evaluations with one replaced patch, at most. Reads the model's files, never loads it."""
+    """Return the maximum number of evaluations with a replaced patch. Reads the model's files, never loads it."""
     data, (rows, columns) = load_source("image", query.dataset, query.split, tolerant=True), read_view(query.model).grid
     return rows * columns * min(query.draws, data.count)
 
 
 def picture_significance(query: PictureSignificanceQuery) -> PictureSignificance:
-    """Predict a picture with each patch replaced by that of every other picture. Cached.
+    """Predict a picture with each patch replaced by that of other pictures at the same place. Cached.
 
-    Where the data set has fewer such pictures than draws, all of them are used. Errors: an unknown model, target or
+    If the data set has fewer such pictures than draws, all of them are used. Errors: an unknown model, target or
     data set; a data set without another picture.
     """
     if (entry := result_store().get(key := query.key)) is not None:

@@ -1,15 +1,15 @@
-"""Simulation of the significance of words: is the false discovery rate kept where it is known which words matter?
+"""Simulations of the significance tests: is the false discovery rate controlled if it is known which words matter?
 
-Texts of a small vocabulary are classified by a constructed model. The words of most places are drawn from the
-distribution of the replacements, as the null hypothesis says, and count as false discoveries; in the other places
-stand words of the class, as in the simulations of Burns et al. (2020, section 4). The classifier is linear in the
-words (the tests are independent then), linear but blind to half of the words, or with products of
-neighbors (the tests depend on each other). In the last setting the replacements are wrong: the words that do not matter
-come from another distribution than they.
+Texts with a small vocabulary are classified by a constructed model. Most words are drawn from the distribution of the
+replacements, as under the null hypothesis, so that significant ones are false discoveries; the others are words of the
+class, as in the simulations of Burns et al. (2020, section 4). The classifier is linear in the words (the tests are
+then independent), linear but blind to half of the words, or has products of neighbors (the tests are dependent). In the
+last setting the replacements are wrong: the words that do not matter have another distribution than the replacements.
 
-Pictures of patches that are all drawn from one distribution are tested too, each against 255 others or as many as the
-rate needs: no patch matters, so every discovery is false. Their score is the sum of their patches. The rate is kept
-where the class is chosen beforehand and all other pictures give patches, and exceeded by the rest of `TESTS`.
+Pictures whose patches are all drawn from one distribution are tested too, each against 255 others or as many as the
+rate needs: no patch matters, so every discovery is false. Their score is the sum of their patches. The rate is
+controlled if the class is chosen in advance and all other pictures provide patches, and exceeded by the rest of
+`TESTS`.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from engine.significance.false_discovery import (
 )
 
 WORDS, MATTERING, VOCABULARY = 20, 5, 2_000
-"""Words of a text, those that matter among them, and words of the vocabulary."""
+"""Number of words of a text, of words that matter among them, and of words of the vocabulary."""
 LINEAR, IGNORED, PRODUCTS, WRONG = "linear", "half of the words ignored", "products of neighbors", "wrong replacements"
 SETTINGS = (LINEAR, IGNORED, PRODUCTS, WRONG)
 NEIGHBORS = 0.5
 """Weight of the product of two neighbors."""
 SHIFT = 1.5
-"""How much more likely words of the class are where the replacements are wrong: the log of a word's odds per weight."""
+"""How much more likely words of the class are if the replacements are wrong: log-odds of a word per weight."""
 STRONGEST = 5
-"""The words of the vocabulary that stand where a word matters: those with the largest weights."""
+"""Number of words of the vocabulary, those with the largest weights, from which the words that matter are drawn."""
 TEXTS = 2_000
 PATCHES, PICTURES, PICTURE_RATE = (9, 16, 64), 2_000, 0.1
 TESTS = {
@@ -49,13 +49,14 @@ TESTS = {
     "chosen class against others": (False, True),
     "predicted class against others": (True, True),
 }
-"""Whether the class is the predicted one, and whether only pictures of the other class give patches."""
+"""Whether the class is the predicted one, and whether only pictures of the other class provide patches."""
 
 
 @dataclass(frozen=True)
 class SimulatedRate:
-    """The false discovery rate over `texts` texts or pictures and its standard error. `power`: the share of the words
-    that matter that are significant; None where none matters.
+    """The false discovery rate over `texts` texts or pictures, with its standard error.
+
+    `power`: share of the words that matter that are significant; None if no word matters.
     """
 
     setting: str
@@ -68,14 +69,14 @@ class SimulatedRate:
 
     @property
     def controlled(self) -> bool:
-        """Whether the rate is not exceeded by more than two standard errors."""
+        """Whether the rate is exceeded by at most two standard errors."""
         return self.false_discovery_rate <= self.rate + 2 * self.standard_error
 
 
 def simulate(
     texts: int = TEXTS, seed: int = 0, settings: tuple[str, ...] = SETTINGS, report: Report = silent
 ) -> list[SimulatedRate]:
-    """Test texts of which it is known what matters, by each setting, control and rate."""
+    """Test texts with known words that matter, by each setting, control and rate."""
     rates = []
     for place, setting in enumerate(settings):
         tested = []
@@ -107,7 +108,7 @@ def simulate_pictures(pictures: int = PICTURES, seed: int = 0, report: Report = 
 def picture_p_values(
     patches: int, predicted: bool, others: bool, generator: np.random.Generator
 ) -> Float[np.ndarray, "patch"]:
-    """The p-values of the patches of one picture of two classes. `predicted`, `others`: see `TESTS`."""
+    """Return the p-values of the patches of one picture of two classes. `predicted`, `others`: see `TESTS`."""
     draws = max(255, draws_needed(patches, PICTURE_RATE))
     scores = generator.normal(size=(3 * draws, patches))  # of the picture itself first
     if predicted and scores[0].sum() < 0:
@@ -119,13 +120,13 @@ def picture_p_values(
 
 
 def simulated_p_values(setting: str, generator: np.random.Generator) -> Float[np.ndarray, "word"]:
-    """The p-values of the words of one text. The first `MATTERING` words matter."""
+    """Return the p-values of the words of one text. The first `MATTERING` words matter."""
     weights = np.linspace(-1.0, 1.0, VOCABULARY)
     count = draws_needed(WORDS, min(RATES), "by")
     likely = np.exp(SHIFT * weights) if setting == WRONG else np.ones(VOCABULARY)
     text = generator.choice(VOCABULARY, WORDS, p=likely / likely.sum())
     text[:MATTERING] = generator.integers(VOCABULARY - STRONGEST, VOCABULARY, MATTERING)
-    order = generator.permutation(WORDS)  # which places matter is a matter of chance
+    order = generator.permutation(WORDS)  # the places that matter are random
     rows = np.tile(text[order], (WORDS, count + 1, 1))
     rows[np.arange(WORDS), 1:, np.arange(WORDS)] = generator.integers(VOCABULARY, size=(WORDS, count))
     values = _classify(setting, weights, rows, order)
@@ -138,7 +139,7 @@ def _classify(
     setting: str, weights: Float[np.ndarray, "type"], rows: Int[np.ndarray, "word row place"],
     order: Int[np.ndarray, "place"],
 ) -> Float[np.ndarray, "word row"]:  # fmt: skip
-    """The probability of the class for each text."""
+    """Return the probability of the class for each text."""
     scores = weights[rows]
     if setting == IGNORED:
         scores = scores * (order < WORDS // 2)

@@ -1,10 +1,11 @@
-"""Significance of words: a p-value for each word of a text against uninformative replacements, and the words that
-survive at a false discovery rate.
+"""Significance of words: a p-value for each word of a text against uninformative replacements.
+
+The words that are significant at a false discovery rate are reported.
 
 This is the interpretability randomization test (IRT) of Burns, Thomason and Tansey (2020), Interpreting black box
 models via hypothesis testing. Null hypothesis of a word: the word is itself a draw from the distribution of its
 replacements, so that the prediction for the text and the predictions for the text with a replacement are exchangeable.
-A word is significant if the model treats it differently from what might as well stand in its place.
+A word is significant if the model treats it differently from plausible words in its place.
 
 The test is exact if the replacements follow the distribution of words that are not important, given the rest of the
 text. A masked language model only approximates it: see `engine.significance.simulation` for what happens if it is
@@ -53,24 +54,24 @@ from engine.substitution import (
 
 SCHEMA = 2
 MOST_CHARACTERS = 300_000_000
-"""Characters of all different texts together."""
+"""Maximum number of characters of all different texts together."""
 MOST_DRAWS = 9_999
 USUAL_DRAWS = 1_999
-"""Draws that are chosen without a word from the caller: enough for 100 words at a rate of 5%."""
+"""Maximum number of draws by default: enough for 100 words at a rate of 5%."""
 WORDS_READ = 500
-"""Examples of a data set whose words are the replacements."""
+"""Maximum number of examples of a data set whose words are the replacements."""
 EXAMPLES_SHOWN = 3
-"""Replacements of a word that are named, the most frequent first."""
+"""Number of replacements of a word that are reported, the most frequent first."""
 
 
 @dataclass(frozen=True, eq=False)
 class TextSignificance(ReplacementTest):
     """The predictions for a text and for the text with each word replaced, from which the p-values follow.
 
-    `value`: the probability of the class `label` for the text (regression: the score); `draws`: the same with a word
+    `value`: the probability of the class `label` for the text (regression: the score). `draws`: the values with a word
     replaced. `repeats`: the share of a word's draws that are the word itself. `replacements`: the most frequent other
-    draws of each word. `source`: where the replacements are from. `unread`: number of words that the model does not
-    read, which are not tested.
+    draws of each word. `source`: source of the replacements. `unread`: number of words that the model does not read,
+    which are not tested.
     """
 
     model: str
@@ -94,21 +95,21 @@ class TextSignificance(ReplacementTest):
 
     @property
     def unread_note(self) -> str:
-        """A sentence if the model does not read all words; else nothing."""
+        """A sentence if the model does not read all words, else ""."""
         return f"{count_text(self.unread, 'word')} beyond what {self.model} reads, not tested." if self.unread else ""
 
     def parts(self) -> Iterator[dict[str, Any]]:
-        """The words, their most frequent replacements, and the share of draws that are the word itself."""
+        """Yield the words, with their most frequent replacements and the share of draws that are the word itself."""
         for word, repeats, others in zip(self.words, self.repeats.tolist(), self.replacements, strict=True):
             yield asdict(word) | {"repeats": repeats, "replacements": others}
 
 
 @dataclass(frozen=True)
 class SignificanceQuery:
-    """What is tested. `draws`: for each word; None for as many as one word needs at a rate of 5%, at most 1,999.
+    """A test of the words of a text. `draws`: number per word; None: as one word needs at a rate of 5%, at most 1,999.
 
-    `words_from`: a data set whose words, picked at random, are the replacements; else those that `masked_model`
-    expects in the place. `target`: an index or label of a class, None for the predicted one.
+    `words_from`: a data set whose words, picked at random, are the replacements; None for words that `masked_model`
+    expects in the place. `target`: index or label of a class, None for the predicted one.
     """
 
     model: str
@@ -127,7 +128,7 @@ class SignificanceQuery:
 
     @property
     def source(self) -> str:
-        """Where the replacements are from, in words."""
+        """The source of the replacements, in words."""
         return f"words of {self.words_from}" if self.words_from else self.masked_model
 
     @property
@@ -171,7 +172,7 @@ def text_significance(query: SignificanceQuery) -> TextSignificance:
     ]
     unique = list(dict.fromkeys([query.example, *(text for own in texts for text in own.values())]))
     report = report_here()
-    with reporting(silent):  # else the bar would start again with each group of texts
+    with reporting(silent):  # otherwise the bar would restart with each group of texts
         predicted = dict(zip(unique, predictions(query.model, unique, report=report), strict=True))
     first = predicted[query.example]
     model = load_model(query.model)
@@ -192,7 +193,7 @@ def text_significance(query: SignificanceQuery) -> TextSignificance:
 
 
 def _read_words(query: SignificanceQuery) -> tuple[tuple[Word, ...], int]:
-    """The words that the classifier reads, and the number of the others. Errors: it reads none."""
+    """Return the words that the classifier reads, and the number of the others. Errors: it reads none."""
     words = words_of(query.example)
     if not words:
         raise UsageError("text: must have at least one word, got none.")
@@ -219,7 +220,7 @@ def _values(value_of: Mapping[str, float], drawn: Sequence[str]) -> Float[np.nda
 
 
 def _replacements(query: SignificanceQuery, words: Sequence[Word], count: int) -> list[list[str]]:
-    """The draws of each word, in lower case."""
+    """Return the draws for each word, in lower case."""
     generator = np.random.default_rng(query.seed)
     if query.words_from is None:
         with runtime.turn():
@@ -229,7 +230,7 @@ def _replacements(query: SignificanceQuery, words: Sequence[Word], count: int) -
 
 
 def _words_of_dataset(name: str) -> list[str]:
-    """All words of up to 500 examples of a data set, each as often as it occurs. Errors: it has none."""
+    """Return all words of up to 500 examples of a data set, each as often as it occurs. Errors: it has none."""
     source = load_source("text", name, tolerant=True)
     known: list[str] = []
     for index in draw_indices(source.count, WORDS_READ, 0):
