@@ -49,7 +49,7 @@ from engine.vision.classifier import ImageClassifier
 from engine.vision.picture import EncodedPicture
 
 VERSION = 2
-"""Increase it whenever the numbers of an attack change."""
+"""Increase it whenever the results of an attack change."""
 EXAMPLES_AT_ONCE = 16
 MOST_NEAREST = 3
 """Number of nearest vocabulary words listed for each perturbed embedding."""
@@ -300,7 +300,7 @@ def _unfold_patches(
 
 
 TRANSFER_VERSION = 1
-"""Increase it whenever the numbers of a transfer change."""
+"""Increase it whenever the results of a transfer change."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -184,7 +184,7 @@ class _MethodUnits:
         starts = range(0, len(indices), EXAMPLES_AT_ONCE)
         batches = [list(indices[at : at + EXAMPLES_AT_ONCE]) for at in starts]
         groups = {index: [model, self.objective, self.method, batch] for batch in batches for index in batch}
-        steps = plan.attack_params(self.objective).steps  # at most: an attack that stands still ends sooner
+        steps = plan.attack_params(self.objective).steps  # the maximum: an attack that no longer moves ends sooner
         what = f"{self.method}, {self.objective}"
 
         def attack_together(units: Sequence[WorkUnit]) -> None:

@@ -80,14 +80,17 @@ COLUMNS = {
     "attacked": str, "outcome": str, "class_kept": bool, "constraint_kept": bool, "start": int,
     "relative_epsilon": float,
 }  # fmt: skip
-"""`example`: index in the data set. `attacked`: the attacked method; `method`: the measured method, a different one for
-transfer. `outcome` and the columns after it describe the attack, see `engine.attacks.result.AttackResult`. Observations
-that are excluded from the means are included."""
+"""Columns of the rows. `example`: index in the data set. `attacked`: the attacked method.
+
+`method`: the measured method, which differs from the attacked one for transfer. `outcome` and the columns after it
+describe the attack, see `engine.attacks.result.AttackResult`. Observations that are excluded from the means are
+included.
+"""
 
 
 @dataclass(frozen=True)
 class AttackMetricKey:
-    """The key of a number without the example. `attacked`: the attacked method, often `method` itself."""
+    """The key of a value without the example. `attacked`: the attacked method, often `method` itself."""
 
     model: str
     dataset: str
@@ -301,7 +304,7 @@ def to_json(result: AttackExperimentResult) -> dict[str, Any]:
 
 
 def _score_json(score: AttackScore) -> dict[str, Any]:
-    """`low`, `high`: bounds of the 95% interval. `doubt`: why it is missing or uninformative."""
+    """Plain values of a score. `low`, `high`: ends of the 95% interval. `doubt`: why it is missing or uninformative."""
     key, (low, high) = score.key, score.interval or (None, None)
     return {
         "model": key.model,

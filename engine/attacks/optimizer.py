@@ -218,7 +218,7 @@ class TopKOptimizer:
         self.start_point = mapper.evaluate(nothing, np.arange(len(items)))
         require_finite(mapper.model, f"scores by {mapper.method}", as_float64(self.start_point.scores))
         self.predicted = torch.tensor([item.prediction.index for item in items], device=nothing.device)
-        # Of the widest item: where it has "other tokens", other items have them too in the last place, or padding.
+        # The labels of the widest item: where it has "other tokens", other items have them too, or padding.
         self.labels = max((item.prediction.labels for item in items), key=len)
         self.ks = [self.params.k_of(len(item.encoded.features)) for item in items]
         self.ranks = RankTracker(items, self.start_point.scores, self.ks)

@@ -29,17 +29,17 @@ from engine.task import TaskItem
 from engine.vision.classifier import ImageClassifier
 
 START = 1e-3
-"""The random start of each number is drawn uniformly between minus and plus this value."""
+"""Each number of a random start is drawn uniformly between minus and plus this value."""
 ATTACK = 0xA77C
 """Separates these draws from those of methods with the same seed."""
 
 
 @dataclass(frozen=True, eq=False)
 class SearchSpace:
-    """Allowed changes: `unit * delta` is added to `points`, with `delta` between `low` and `high`.
+    """The allowed changes: `unit * delta` is added to `points`, with `delta` between `low` and `high`.
 
-    Both bounds are 0 where no change is allowed. The unit is 1 for embeddings. For pixels it is the color range as the
-    model reads it, so that delta is in colors from 0 to 1 and the bounds keep the picture valid.
+    Both bounds are 0 if no change is allowed. The unit is 1 for embeddings. For pixels it is the color range in the
+    model's input, so `delta` is in colors from 0 to 1, and the bounds keep the picture valid.
     """
 
     place: str
@@ -86,7 +86,7 @@ class SearchSpace:
 
 
 def search_space(model: AnyClassifier, batch: Any, items: Sequence[TaskItem], params: AttackParams) -> SearchSpace:
-    """The allowed changes: of features, of special tokens only on request, never of padding."""
+    """The allowed changes: features may change, special tokens only on request, padding never."""
     with torch.no_grad():
         points = model.points(batch, params.place)
     unit = color_scale(cast(ImageClassifier, model)) if params.place == PIXELS else torch.ones(1)
@@ -132,7 +132,7 @@ Score = Callable[["torch.Tensor", "torch.Tensor"], "torch.Tensor"]
 
 
 def _length(x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
-    """The length of the gradient. Its derivative is 0 at 0, where that of torch's norm is not a number."""
+    """The Euclidean norm of the gradient. Its derivative at 0 is 0, while that of torch's norm is NaN."""
     square = (g * g).sum(-1)
     return torch.where(square > 0, square.clamp(min=torch.finfo(square.dtype).tiny).sqrt(), square)
 
@@ -148,11 +148,11 @@ _SCORES: Mapping[str, Score] = {
 def resolve_params(
     method: str, kind: str, method_params: Mapping[str, Plain], params: AttackParams
 ) -> dict[str, Plain]:
-    """The method's parameters, all of them, as they can be attacked.
+    """Resolve all parameters of the method, so that its map can be attacked.
 
-    The map is of the attack's quantity. Moved embeddings have no pixels, so the gradient is taken at them. A path has
-    a fixed number of steps, for a number that changes cannot be differentiated. Errors: a value that is named and
-    cannot be taken.
+    The map explains the attack's quantity. Perturbed embeddings have no pixels, so the gradient is taken at the
+    embeddings. A path has a fixed number of steps, because a varying number cannot be differentiated. Errors: a named
+    value that an attack does not allow.
     """
     spec = explainer(method, kind)
     plain = as_plain(from_mapping(spec.params, method_params, method))
@@ -178,9 +178,10 @@ def resolve_params(
 
 @dataclass(frozen=True, eq=False)
 class PointValues:
-    """Maps and answers of items at one point; `gradient`: of the sum of the objectives by delta, where asked for.
+    """Maps and predictions of items at one point.
 
-    `answer`: what the penalty keeps, the probability or the logit of the predicted class.
+    `answer`: the quantity that the penalty holds, the probability or the logit of the predicted class. `gradient`:
+    gradient of the summed objectives with respect to delta, if requested.
     """
 
     scores: Float[torch.Tensor, "item seq"]
@@ -192,7 +193,7 @@ class PointValues:
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """The function to maximize, an item each: the features attacked, and the answer to be kept."""
+    """The objective to maximize, one value per item. `top`: mask of attacked features. `answer`: quantity to hold."""
 
     top: Bool[torch.Tensor, "item seq"]
     answer: Float[torch.Tensor, "item"]
@@ -200,15 +201,15 @@ class Objective:
     beta: int | float
 
     def value(self, point: PointValues, items: torch.Tensor) -> Float[torch.Tensor, "item"]:
-        """`alpha D - beta (m(x) - m(x + delta))^2`, in the unit of the map."""
+        """Return `alpha D - beta (m(x) - m(x + delta))^2` for each item, in the unit of the map."""
         fall = (point.scores * self.top[items]).sum(1)
         return -self.alpha * fall - self.beta * (self.answer[items] - point.answer) ** 2
 
 
 class SaliencyMapper:
-    """The map of one method on some items of like length, wherever they are moved. The caller holds the turn.
+    """The map of one method on perturbed items of similar length. The caller must hold the device.
 
-    Each item stands there as often as the attack has starts, one after the other.
+    Each item has one row per start of the attack; the rows of an item are consecutive.
     """
 
     def __init__(
@@ -242,7 +243,7 @@ class SaliencyMapper:
         self, delta: Float[torch.Tensor, "item seq width"], items: Int[np.ndarray, "item"],
         objective: Objective | None = None,
     ) -> PointValues:  # fmt: skip
-        """Maps and answers of these items so moved; with an objective the gradient to follow too."""
+        """Compute maps and predictions of these items perturbed by `delta`; with an objective, its gradient too."""
         there = torch.from_numpy(items).to(self.model.device)
         scores = torch.zeros(delta.shape[:2], dtype=delta.dtype, device=delta.device)
         # The classes of a language model depend on the prompt; prompts with fewer of them are padded as in its batches.
@@ -252,13 +253,13 @@ class SaliencyMapper:
         owner = np.repeat(np.arange(len(items)), len(self.alphas))
         node = np.tile(np.arange(len(self.alphas)), len(items))
 
-        @twice_differentiable(self.model.module)  # for a chunk and no longer: between two the turn may be lent
+        @twice_differentiable(self.model.module)  # for one chunk only: between chunks, the device may be lent
         def compute(rows: slice) -> None:
             leaf = delta.detach().requires_grad_(objective is not None)
             mine = torch.from_numpy(owner[rows]).to(delta.device)
             part, answers = self._rows(leaf, there, owner[rows], node[rows], second=objective is not None)
             slope = None if objective is None else self._slope(objective, leaf, there[mine], node[rows], part, answers)
-            # All or nothing: had memory run out after some was added, the retry would add it twice.
+            # Add only when all is computed: if memory ran out after a partial addition, the retry would add it twice.
             scores.index_add_(0, mine, part.detach())
             at_end = torch.from_numpy(self.alphas[node[rows]] == 1).to(delta.device)
             logits[mine[at_end], : answers.shape[1]] = answers.detach()[at_end].to(logits.dtype)
@@ -271,20 +272,20 @@ class SaliencyMapper:
         return PointValues(scores, logits, probability, self._answers(logits, targets), gradient)
 
     def _answers(self, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """The quantity that the penalty keeps, in double precision."""
+        """The quantity that the penalty holds, in double precision."""
         if self.quantity == LOGIT:
             return logits.double().gather(1, targets[:, None])[:, 0]
         return target_values(self.model, logits, targets)
 
     def _mapped(self, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """The quantity that the map is of."""
+        """The quantity that the map explains."""
         if self.quantity == PROBABILITY:
             return target_values(self.model, logits, targets)
         return logits.gather(1, targets[:, None])
 
     def _rows(self, leaf: torch.Tensor, there: torch.Tensor, owner: np.ndarray, node: np.ndarray, second: bool
               ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-        """Each row's part of its item's map, and its logits."""
+        """The contribution of each row to the map of its item, and the logits of each row."""
         mine = torch.from_numpy(owner).to(leaf.device)
         batch = self.model.collate([self.items[int(i)].encoded for i in there[mine].tolist()])
         end = self._end(leaf, there)[mine][:, : batch.visible.shape[1]]
@@ -299,16 +300,16 @@ class SaliencyMapper:
         weight = torch.from_numpy(self.weights[node]).to(end)[:, None]
         step = end if start is None else end - start
         part = weight * self.score(step, slope)
-        # Rows of shorter items are narrower where they are run apart.
+        # Rows of shorter items are narrower if they run in a separate chunk.
         return torch.nn.functional.pad(part, (0, leaf.shape[1] - part.shape[1])), answers
 
     def _end(self, leaf: torch.Tensor, there: torch.Tensor) -> torch.Tensor:
-        """The moved points of each item, at the place where the gradient is taken."""
+        """The perturbed points of each item, at the place where the gradient is taken."""
         moved = self.space.move(leaf, there)
         return moved if self.place == self.space.place else self.model.embed_points(moved, self.space.place)
 
     def _start(self, batch: Any, end: torch.Tensor, items: torch.Tensor) -> torch.Tensor | None:
-        """The baseline of a path: it agrees with the moved point wherever nothing may be removed."""
+        """The baseline of the path, or None. It equals the perturbed point at positions that may not be removed."""
         if self.baseline is None:
             return None
         with torch.no_grad():
@@ -320,7 +321,7 @@ class SaliencyMapper:
         self, objective: Objective, leaf: torch.Tensor, items: torch.Tensor, node: np.ndarray, part: torch.Tensor,
         answers: torch.Tensor,
     ) -> torch.Tensor:  # fmt: skip
-        """The gradient of these rows' share of the objective."""
+        """The gradient of the objective's share that these rows contribute."""
         value = -objective.alpha * (part * objective.top[items]).sum()
         if objective.beta:
             at_end = torch.from_numpy(self.alphas[node] == 1).to(items.device)
@@ -344,7 +345,7 @@ class SaliencyMapper:
 
 
 def _nodes(method_params: Mapping[str, Plain]) -> tuple[np.ndarray, np.ndarray]:
-    """Places on the path with their weights; the input itself is always one of them, for its answer is needed."""
+    """Positions on the path and their weights. The input itself is always included: its prediction is needed."""
     if "n_steps" not in method_params:
         return np.ones(1), np.ones(1)
     alphas, weights = quadrature_nodes(str(method_params["quadrature"]), int(method_params["n_steps"] or PATH_STEPS))

@@ -1,1 +1,1 @@
-"""Questions about a model's behavior, answered by asking the model, and what each attribution would have answered."""
+"""Questions about a model's behavior: answers from direct queries of the model, compared with those of attributions."""

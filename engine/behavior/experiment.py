@@ -1,4 +1,4 @@
-"""The steps of the experiment `behavior`: its sample, a unit for each example, and the result on a model."""
+"""Run the experiment `behavior`: sample, work units and the result on a model."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ __all__ = [
 ]  # fmt: skip
 
 VERSIONS = [2]
-"""Incremented whenever the numbers change."""
+"""Increased whenever the results change."""
 EXAMPLES_AT_ONCE = 4
-"""Their explanations share passes."""
+"""Number of examples whose explanations share passes."""
 Outcome = ExampleBehavior | ExegesisError
 ModelResult = ModelBehavior
 Result = BehaviorResult
@@ -59,11 +59,11 @@ def behavior(
     cancel: CancelToken | None = None,
     **more: object,
 ) -> BehaviorResult:
-    """Ask models about their behavior on a sample of texts or pictures, and compare with the answers of attributions.
+    """Query models about their behavior on a sample of texts or pictures, and compare with the answers of attributions.
 
-    `more`: other fields of the plan. The questions of each example are cached, so an interrupted run resumes. Examples
-    without a question are left out with the reason; where a method fails, only its answers are. Raises for an invalid
-    plan and for an unreadable data set.
+    `more`: other fields of the plan. The answers for each example are cached, so a stopped run can be continued.
+    Examples without a question are left out with a reason; if a method fails on an example, only its answers are.
+    Errors: an invalid plan, a data set that cannot be read.
     """
     plan = BehaviorPlan(tuple(models), dataset, tuple(methods), **more)  # type: ignore[arg-type]
     result: BehaviorResult = carry_out(plan, report, cancel)
@@ -71,18 +71,18 @@ def behavior(
 
 
 def check(plan: BehaviorPlan) -> None:
-    """Refuse a feature of texts without a word."""
+    """Refuse a feature of texts that has no words."""
     if plan.kind == Example.kind and plan.task == FEATURE and not plan.feature_words:
         raise not_allowed("feature", "words between commas", plan.feature, "Example: positive,negative.")
 
 
 def sample(plan: BehaviorPlan) -> Sample:
-    """The examples, the same as in an evaluation with this seed. Raises for an unreadable data set."""
+    """Draw the sample of examples, the same as an evaluation with this seed. Errors: a data set that cannot be read."""
     return draw_sample(plan.kind, plan.dataset, plan.split, plan.examples, plan.seed)
 
 
 def units(plan: BehaviorPlan, sample: Sample) -> Units:
-    """A unit for each example: its explanations, and the direct queries."""
+    """One work unit per example: its explanations and the direct queries."""
     work = _ModelQuestions(plan, sample)
     examples = {key: index for index, key in work.keys.items()}
     cost = sum(estimate_rows(explainer(method, plan.kind), plan.params_of(method)) for method in plan.methods)
@@ -100,7 +100,7 @@ def units(plan: BehaviorPlan, sample: Sample) -> Units:
 
 
 def assemble(plan: BehaviorPlan, sample: Sample, report: Report) -> ModelBehavior:
-    """All cases of one model, cached or computed, a few examples at a time."""
+    """Collect all cases of one model, computed if not cached, a few examples at a time."""
     work = _ModelQuestions(plan, sample)
     indices, outcomes = list(work.keys), dict[int, Outcome]()
     for start in range(0, len(indices), EXAMPLES_AT_ONCE):
@@ -112,7 +112,7 @@ def assemble(plan: BehaviorPlan, sample: Sample, report: Report) -> ModelBehavio
 
 
 def to_json(result: BehaviorResult) -> dict[str, Any]:
-    """The plan, the accuracy of each way on each model, and the constructed models."""
+    """Plain values for `exegesis behavior --json`: the plan, the accuracies on each model, the constructed models."""
     answers = [
         {
             **asdict(answer), "dataset": found.dataset, "task": found.task, "examples": len(found.examples),
@@ -128,9 +128,10 @@ def to_json(result: BehaviorResult) -> dict[str, Any]:
 
 
 class _ModelQuestions:
-    """The questions of a plan about one model. `keys`: of the readable examples. `failed`: reasons of the others.
+    """The questions of a plan about one model.
 
-    `unstable`: of the examples on which a method failed that may succeed when tried again.
+    `keys`: cache keys of the readable examples. `failed`: reasons why the others are left out. `unstable`: an error for
+    each example on which a method failed but may succeed on a retry.
     """
 
     def __init__(self, plan: BehaviorPlan, sample: Sample) -> None:
@@ -183,14 +184,14 @@ class _ModelQuestions:
         return self.plan.task == FEATURE or (self.plan.task == LOCAL and self.plan.edit == REPLACE)
 
     def _region(self, one: SourceExample) -> Patches | None:
-        """The patches of the marked object, which only a feature needs."""
+        """The patches of the marked object, or None. Only the task `feature` needs them."""
         if self.plan.task != FEATURE or not isinstance(one.example, ImageExample) or one.example.mask is None:
             return None
         view = read_view(self.model)
         return touched_patches(view.transform_mask(one.example.mask), view.patch)
 
     def require(self, indices: Sequence[int]) -> None:
-        """Leave the questions of these examples in the cache. Errors: the first that may succeed when tried again."""
+        """Make sure that the answers for these examples are cached. Errors: the first one that a retry may resolve."""
         for one in self.outcomes(indices).values():
             if isinstance(one, ExegesisError) and not isinstance(one, NoQuestion):
                 raise one
@@ -198,7 +199,7 @@ class _ModelQuestions:
             raise error
 
     def outcomes(self, indices: Sequence[int]) -> dict[int, Outcome]:
-        """The questions of each example, cached or computed, or why there are none."""
+        """The answers for each example, computed if not cached, or the error."""
         done = {index: one for index in indices if (one := self._cached(index)) is not None}
         missing = [index for index in indices if index not in done]
         for index, explanations in zip(missing, self._explanations(missing), strict=True):
@@ -216,7 +217,7 @@ class _ModelQuestions:
         return found
 
     def _explanations(self, indices: list[int]) -> list[Mapping[str, Explanation | ExegesisError]]:
-        """The explanations of each example by method, for its predicted class, or why there is none."""
+        """For each example, the explanation of its predicted class by each method, or the error."""
         plan = self.plan
         pairs = [(index, method) for index in indices for method in plan.methods]
         requests = [
@@ -229,7 +230,7 @@ class _ModelQuestions:
         return [{method: by_pair[index, method] for method in plan.methods} for index in indices]
 
     def _ask(self, index: int, explanations: Mapping[str, Explanation | ExegesisError]) -> Outcome:
-        """Ask the model, and store the answers, or why there is no question."""
+        """Query the model, and cache the answers or the reason why there is no question."""
         signed = {
             method: explainer(method, self.plan.kind).is_signed(one.provenance.params)
             for method, one in explanations.items()
@@ -253,7 +254,7 @@ class _ModelQuestions:
         return answered
 
     def _subject(self, one: SourceExample) -> Subject:
-        """What is asked about. The caller must hold the device."""
+        """The subject of the questions about an example. The caller must hold the device."""
         dtype, device = self.plan.dtype, runtime.device()
         if isinstance(one.input, Picture):
             model = load_image_model(self.model, dtype, device)
@@ -272,7 +273,7 @@ class _ModelQuestions:
         return load_masked_model() if self._replaces_words else None
 
     def join(self, outcomes: Mapping[int, Outcome]) -> ModelBehavior:
-        """The result on the examples that have a question."""
+        """Combine the answers of all examples that have a question."""
         each = {index: one for index, one in outcomes.items() if not isinstance(one, ExegesisError)}
         errors = {index: one for index, one in outcomes.items() if isinstance(one, ExegesisError)}
         own, ways = list(each.values()), len(self.plan.ways)
@@ -298,7 +299,7 @@ class _ModelQuestions:
 
 
 def _joined(own: Sequence[BehaviorCases], ways: int) -> dict[str, Any]:
-    """The fields of the cases of all examples, one after the other."""
+    """The concatenated fields of the cases of all examples."""
     empty: dict[str, np.ndarray] = {
         **{name: np.empty(0) for name in ("truth", "truth_error", "chance")},
         **{name: np.empty((0, ways)) for name in ("values", "errors")},

@@ -1,10 +1,10 @@
-"""Constructed models on which integrated gradients and SHAP cannot do better than guessing, and queries can.
+"""Constructed models on which integrated gradients and SHAP do no better than guessing, while direct queries do.
 
 Pairs of piecewise-linear models agree at the explained point and at the baseline, but near the point one rises with
-feature 1 and the other falls. Integrated gradients and Shapley values of both are equal, so that whatever is concluded
-from them is right for one model and wrong for the other. Source: Bilodeau, Jaques, Koh and Kim (2024), Impossibility
-theorems for feature attribution, PNAS 121(2): of complete and linear methods, no test
-of local behavior has more power than its level.
+feature 1 and the other falls. Integrated gradients and Shapley values are equal for both models, so any conclusion from
+them is right for one model and wrong for the other. Source: Bilodeau, Jaques, Koh and Kim (2024), Impossibility
+theorems for feature attribution, PNAS 121(2): for complete and linear methods, no test of local behavior has more power
+than its level.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from engine.metrics.results import Interval, share_interval
 FEATURES = 5
 PAIRS = 200
 BUDGETS = (2, 4, 8, 16, 32, 64, 128)
-"""Evaluations that a direct query may spend."""
+"""Numbers of evaluations that a direct query may spend."""
 RADIUS = 0.25
-"""How far from the point the behavior of feature 1 is the local one, and queries are."""
+"""Distance from the point within which feature 1 has its local slope and queries are made."""
 STEEPNESS = 1.0
-"""The local slope of feature 1 is so large, up or down."""
+"""Absolute local slope of feature 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +40,11 @@ class ReluModel:
     direct: Float[np.ndarray, "feature"]
 
     def values(self, points: Float[np.ndarray, "point feature"]) -> Float[np.ndarray, "point"]:
-        """f of each point."""
+        """Return f at each point."""
         return points @ self.direct + np.maximum(points @ self.weights + self.biases, 0) @ self.output
 
     def gradient(self, point: Float[np.ndarray, "feature"]) -> Float[np.ndarray, "feature"]:
-        """The gradient of f; at a kink that of the inactive side."""
+        """Return the gradient of f; at a kink, that of the inactive side."""
         active = point @ self.weights + self.biases > 0
         return self.direct + self.weights @ (self.output * active)
 
@@ -52,7 +52,7 @@ class ReluModel:
 def integrated_gradients(
     model: ReluModel, point: Float[np.ndarray, "feature"], baseline: Float[np.ndarray, "feature"]
 ) -> Float[np.ndarray, "feature"]:
-    """Integrated gradients, exactly: the gradient is constant between the kinks of the straight path.
+    """Compute integrated gradients exactly: the gradient is constant between the kinks along the straight path.
 
     Signed, in the unit of f; they sum to f(point) - f(baseline). Source: Sundararajan et al. (2017), equation 1.
     """
@@ -69,7 +69,7 @@ def integrated_gradients(
 def shapley_values(
     model: ReluModel, point: Float[np.ndarray, "feature"], baseline: Float[np.ndarray, "feature"]
 ) -> Float[np.ndarray, "feature"]:
-    """Shapley values by all coalitions; features outside of one are at the baseline.
+    """Compute Shapley values over all coalitions; features outside a coalition are set to the baseline.
 
     Signed, in the unit of f; they sum to f(point) - f(baseline). Source: Lundberg and Lee (2017), equation 4.
     """
@@ -88,13 +88,13 @@ def shapley_values(
 
 METHODS = {"integrated_gradients": integrated_gradients, "exact_shapley": shapley_values}
 COSTS = {"integrated_gradients": 2 * FEATURES + 2, "exact_shapley": 2**FEATURES}
-"""Evaluations: a gradient for each piece of the path, of which every hidden unit may end one; all coalitions."""
+"""Number of evaluations: a gradient per piece of the path, which each hidden unit may split once; or all coalitions."""
 QUERY = "query"
 
 
 @dataclass(frozen=True, eq=False)
 class TwinModels:
-    """Two models that differ only near the point: `rising` and `falling` with feature 1 there."""
+    """Two models that differ only near the point, where one rises and the other falls with feature 1."""
 
     rising: ReluModel
     falling: ReluModel
@@ -103,10 +103,11 @@ class TwinModels:
 
 
 def build_twins(generator: np.random.Generator, features: int = FEATURES) -> TwinModels:
-    """A pair of models with random other features. The baseline is 0, the point within [1, 2] in each feature.
+    """Build a pair of models with random other features. The baseline is 0; each feature of the point is within [1, 2].
 
-    Feature 1 enters by itself: a line from 0 at the baseline, then the local slope within `RADIUS` of the point, which
-    meet so that both models have the same value at the point. The others enter through random hidden units.
+    Feature 1 enters additively: a line from 0 at the baseline, then the local slope within `RADIUS` of the point. The
+    line is chosen so that both models have the same value at the point. The other features enter through random hidden
+    units.
     """
     point = generator.uniform(1, 2, features)
     total = float(generator.normal())
@@ -125,7 +126,7 @@ def build_twins(generator: np.random.Generator, features: int = FEATURES) -> Twi
 
 
 def _with_first(others: ReluModel, at: float, total: float, slope: float) -> ReluModel:
-    """The model with a function of feature 1 added that is 0 at 0, `total` at `at`, and has the slope there."""
+    """Add a function of feature 1 that is 0 at 0, is `total` at `at`, and has this slope there."""
     bend = at - RADIUS
     before = (total - slope * RADIUS) / bend
     first = np.eye(len(others.direct))[0]
@@ -140,9 +141,9 @@ def _with_first(others: ReluModel, at: float, total: float, slope: float) -> Rel
 def query_rises(
     model: ReluModel, point: Float[np.ndarray, "feature"], evaluations: int, generator: np.random.Generator
 ) -> bool:
-    """Whether f rises with feature 1 near the point, by an even number of evaluations.
+    """Whether f appears to rise with feature 1 near the point, by an even number of evaluations.
 
-    Half of them are above the point in feature 1, half below it, and all differ in the other features, so that few
+    Half of them are above the point in feature 1 and half below. All differ randomly in the other features, so few
     evaluations may mislead.
     """
     half = evaluations // 2
@@ -155,9 +156,10 @@ def query_rises(
 
 @dataclass(frozen=True)
 class ConstructedAccuracy:
-    """The share of models of which a way tells whether feature 1 rises or falls, with a 95% interval over models.
+    """Share of the models for which a way tells whether feature 1 rises or falls, with a 95% interval over models.
 
-    `evaluations`: of each model. An attribution's interval has no width: its accuracy does not depend on the sample.
+    `evaluations`: per model. An attribution's interval has zero width, because its accuracy does not depend on the
+    sample.
     """
 
     way: str
@@ -168,9 +170,10 @@ class ConstructedAccuracy:
 
 @dataclass(frozen=True)
 class Impossibility:
-    """The accuracy of attributions and of direct queries on `pairs` of constructed models.
+    """The accuracy of attributions and direct queries on `pairs` of constructed models.
 
-    `largest_difference`: between the attributions of both models of a pair, over all features: rounding alone.
+    `largest_difference`: largest difference between the attributions of the two models of a pair, over all features. It
+    is due to rounding alone.
     """
 
     pairs: int
@@ -179,15 +182,15 @@ class Impossibility:
     queries: tuple[ConstructedAccuracy, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """All of it as JSON's values."""
+        """Return all fields as plain values."""
         return asdict(self)
 
 
 @functools.cache
 def demonstrate(pairs: int = PAIRS, seed: int = 0) -> Impossibility:
-    """Ask both models of each pair whether they rise with feature 1, by its attribution and by direct queries.
+    """Ask whether each model rises with feature 1, by its attributions and by direct queries.
 
-    An attribution says that the model rises where the score of feature 1 is positive.
+    An attribution says that the model rises if the score of feature 1 is positive.
     """
     generator = np.random.default_rng([seed, pairs])
     twins = [build_twins(generator) for _ in range(pairs)]
@@ -199,7 +202,7 @@ def demonstrate(pairs: int = PAIRS, seed: int = 0) -> Impossibility:
             gap = max(gap, float(np.abs(rising - falling).max()))
             right[name] += int(rising[0] > 0) + int(falling[0] <= 0)
     shares = {name: number / (2 * pairs) for name, number in right.items()}
-    # No interval: in each pair exactly one answer is right, whichever models are drawn.
+    # The interval has zero width: in each pair exactly one answer is right, for any draw of models.
     methods = [ConstructedAccuracy(name, COSTS[name], own, (own, own)) for name, own in shares.items()]
     queries = []
     for budget in BUDGETS:

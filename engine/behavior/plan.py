@@ -21,24 +21,25 @@ TASK_QUESTIONS = {
 }
 INPUTS = {"text": "text", "image": "picture"}
 PARTS = {"text": "word", "image": "patch"}
-"""What is asked about, by the kind of input."""
+"""The part of an input that questions are about, by kind of input."""
 EDITS = REPLACE, DELETE = "replace", "delete"
 METHODS = (
     "gradient_x_input", "integrated_gradients", "kernel_shap", "attn_lrp", "attention_rollout", "occlusion",
 )  # fmt: skip
-"""Complete methods (integrated gradients, SHAP, LRP), and others that are quick."""
+"""Complete methods (integrated gradients, SHAP, LRP) and other fast ones."""
 PICTURE_METHODS = tuple(method for method in METHODS if method != "kernel_shap")
-"""Kernel SHAP takes thousands of evaluations of a picture."""
+"""The methods without Kernel SHAP, which needs thousands of evaluations for a picture."""
 QUERY = "query-"
-"""The ways of asking the model directly are called so, with their budget."""
+"""Prefix in the names of direct queries, followed by the budget."""
 
 
 @dataclass(frozen=True)
 class BehaviorPlan(ExperimentPlan):
-    """The plan. `edit`, `draws`, `margin`: of local behavior. `feature`: of a feature. `size`: of a recourse.
+    """The plan of a behavior experiment.
 
-    `methods`: attributions whose answers are compared with direct queries. No random order is added: the chance level
-    is computed exactly.
+    `edit`, `draws` and `margin` apply to local behavior, `feature` to a spurious feature, `size` to recourse.
+    `methods`: attributions whose answers are compared with direct queries. No random order is added, because the chance
+    level is computed exactly.
     """
 
     models: tuple[str, ...] = options.models()
@@ -91,7 +92,7 @@ class BehaviorPlan(ExperimentPlan):
 
     @property
     def budgets(self) -> tuple[int, ...]:
-        """Budgets of a direct answer: replacements per part, tries of a feature, or the width of the beam."""
+        """Budgets of direct answers: replacements per part, changes of the feature, or the width of the beam."""
         if self.task == LOCAL:
             most = self.draws if self.edit == REPLACE else 1
         elif self.task == FEATURE:
@@ -101,14 +102,14 @@ class BehaviorPlan(ExperimentPlan):
         return tuple(dict.fromkeys([*(2**power for power in range(7) if 2**power < most), most]))
 
     def answers_by_definition(self, budget: int) -> bool:
-        """Whether a direct answer of this budget makes every evaluation that the truth is declared by."""
+        """Whether a direct answer with this budget makes all evaluations that define the truth."""
         if self.task == FEATURE:
             return budget >= self.budgets[-1]
         return self.edit == DELETE if self.task == LOCAL else self.size == 1
 
     @property
     def ways(self) -> tuple[str, ...]:
-        """All ways of answering: the methods, then direct queries by their budget."""
+        """All ways of answering: the methods, then direct queries by budget."""
         return (*self.methods, *(f"{QUERY}{budget}" for budget in self.budgets))
 
 
@@ -119,9 +120,9 @@ def question_text(plan: BehaviorPlan) -> str:
 
 
 PICTURE_CHANGES = 4
-"""Changes of the marked object of a picture: removed, and exchanged for the same place of three other pictures."""
+"""Number of changes of the marked object: a removal, and exchanges with the same place of three other pictures."""
 BEAM = 4
-"""The widest beam in which direct queries look for a removal."""
+"""Largest beam width of a direct query."""
 OPENS_WITH = BehaviorPlan(("reviews-minilm",), "reviews")
 OPENS_WITH_PICTURES = BehaviorPlan(("digits-vit",), "digits", PICTURE_METHODS, examples=8)
 INCLUDED = (
@@ -132,7 +133,7 @@ INCLUDED = (
     replace(OPENS_WITH_PICTURES, task=RECOURSE, examples=24),
     BehaviorPlan(("scenes-marked-vit", "scenes-vit"), "scenes-marked", PICTURE_METHODS, task=FEATURE),
 )
-"""The plans whose results come with the project, one for each task and kind of input."""
+"""Plans with precomputed results, one for each task and kind of input."""
 
 
 BEHAVIOR = register(

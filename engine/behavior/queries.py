@@ -1,7 +1,7 @@
 """Questions about one input: the true answer, the answers of direct queries, and those of attributions.
 
-The truth of each question is declared: the mean over many replacements, or all removals there are. Direct queries spend
-a budget; an attribution's answer is read off its scores.
+The truth of each question is defined as the mean over many replacements, or as the result of all possible removals.
+Direct queries spend a budget; an attribution answers by its scores.
 """
 
 from __future__ import annotations
@@ -23,31 +23,32 @@ from engine.metrics.results import LEVEL
 from engine.result import Explanation
 
 TRUTH_DRAWS = 256
-"""Replacements of a word whose mean effect is the truth. They are independent of those of direct answers."""
+"""Number of replacements of a word whose mean effect is the truth. They are independent of those of direct answers."""
 MOST_REMOVALS = 5_000
-"""Removals of a text that are all tried."""
+"""Maximum number of removals that are tried for one input."""
 SINGLE = {
     "text": "text: has a single word, so that nothing would be left of it.",
     "image": "image: is a single patch to the model, so that nothing would be left of it.",
 }
 Removal = tuple[int, ...]
-"""Positions of words or patches that are removed together, rising."""
+"""Positions of words or patches that are removed together, in increasing order."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BehaviorCases:
-    """Questions, a case each, and their answers.
+    """Questions, one case each, and their answers.
 
-    `words`: of each case; of pictures, patches. `truth`: positive where the right answer is yes. Local behavior: the
-    fall of the probability, from -1 to 1, with `truth_error`, half of its 95% interval (0 where exact), and `falls`,
-    how many replacements of the largest budget lower it. Recourse: the words of the smallest removal, 0 for none.
-    Feature: whether a change of it changes the class. `counted`: whether the case enters accuracies. `chance`: the
-    accuracy of random guessing.
+    `words`: the word of each case; for pictures, the patch. `truth`: positive if the right answer is yes. Local
+    behavior: the drop in probability, from -1 to 1, with `truth_error`, half of its 95% interval (0 if it is exact),
+    and `falls`, the number of replacements of the largest budget that lower the probability. Recourse: the number of
+    words in the smallest removal, 0 if there is none. Feature: whether a change of it changes the class, with `falls`,
+    the number of changes that do. `counted`: whether the case enters accuracies. `chance`: the accuracy of random
+    guessing.
 
-    `values`: of each way. Local behavior: an attribution's score, or the estimated fall, with `errors`, half of its
-    95% interval (NaN where there is none). Recourse: the words of its removal, 0 for none. Feature: the rank of the
-    feature, or the changes of class. `yes`: the answer. `edits`: a removal in words. A method that failed has the value
-    NaN.
+    `values`: the value of each way of answering. Local behavior: an attribution's score, or the estimated drop, with
+    `errors`, half of its 95% interval (NaN if there is none). Recourse: the number of words in its removal, 0 if it has
+    none. Feature: the rank of the feature, or the number of changes of the class. `yes`: the answer. `edits`: a removal
+    as words. The value of a method that failed is NaN.
     """
 
     words: tuple[str, ...]
@@ -66,8 +67,8 @@ class BehaviorCases:
 class ExampleBehavior(BehaviorCases):
     """The questions about one example.
 
-    `target`, `probability`: the explained class and its probability. `evaluations`: of the whole input, by each way.
-    `failures`: why a method has no answer.
+    `target`, `probability`: the explained class and its probability. `evaluations`: number of model evaluations of each
+    way, in units of the whole input. `failures`: why a method has no answer.
     """
 
     target: str
@@ -77,9 +78,9 @@ class ExampleBehavior(BehaviorCases):
 
 
 def says_falls(scores: Float[np.ndarray, "word"], signed: bool) -> Bool[np.ndarray, "word"]:
-    """Whether scores say that the probability falls without a word: a positive score.
+    """Whether scores predict that the probability drops without each word, which is a positive score.
 
-    Scores without a sign only say how much, so that a score above the mean of the text counts as a yes.
+    Unsigned scores only express magnitude, so a score above the mean of the input counts as a yes.
     """
     return scores > (0.0 if signed else scores.mean())
 
@@ -97,12 +98,12 @@ def measure(
     subject: Subject, explanations: Mapping[str, Explanation | ExegesisError], signed: Mapping[str, bool],
     plan: BehaviorPlan, index: int,
 ) -> ExampleBehavior:  # fmt: skip
-    """The questions of the plan's task about one input. The caller must hold the device.
+    """Answer the questions of the plan's task about one input. The caller must hold the device.
 
-    `explanations`: of each method, or why there is none: only this method then has no answer. `signed`: of the others.
-    `index`: of the example, for the draws.
-    Errors: `NoQuestion` for a regression head; no feature; too many removals; an input that cannot be changed so, such
-    as a single word that would be deleted.
+    `explanations`: the explanation by each method, or its error; then only this method has no answer. `signed`: whether
+    the scores of each other method are signed. `index`: index of the example, for the draws. Errors: `NoQuestion` for a
+    regression head, an input without the feature, too many removals, or an input that cannot be changed in this way,
+    such as a single word that would be deleted.
     """
     if subject.model.regression:
         raise NoQuestion(f"task: {plan.task} needs classes, and {subject.model.id} predicts a score. Use a classifier.")
@@ -118,7 +119,7 @@ def measure(
             answered = feature_use(subject, scores, costs, own, index)
         else:
             answered = recourse(subject, scores, costs, own)
-    except UsageError as error:  # the changed text cannot be read: to try again would not help
+    except UsageError as error:  # the changed text cannot be read, so a retry would not help
         raise NoQuestion(str(error)) from error
     return with_failures(answered, failures, own.ways, plan.ways)
 
@@ -126,13 +127,13 @@ def measure(
 def with_failures(
     answered: ExampleBehavior, failures: dict[str, str], ways: Sequence[str], all_ways: Sequence[str]
 ) -> ExampleBehavior:
-    """The answers with a column for each method that failed: no value, the answer no, no evaluations."""
+    """Add a column for each method that failed: its value is NaN, its answer no, and its number of evaluations 0."""
     if not failures:
         return answered
     places = [ways.index(way) if way in ways else -1 for way in all_ways]
 
     def spread(column: np.ndarray, empty: float | int | bool) -> np.ndarray:
-        """The last column, which is taken for a way that failed, holds the empty value."""
+        """Reorder the columns. A way that failed takes the appended last column, which holds the empty value."""
         last = np.full((*column.shape[:-1], 1), empty, dtype=column.dtype)
         spread_out: np.ndarray = np.concatenate([column, last], axis=-1)[..., places]
         return spread_out
@@ -152,11 +153,11 @@ def local_behavior(
     subject: Subject, scores: Mapping[str, Float[np.ndarray, "word"]], signed: Mapping[str, bool],
     costs: Sequence[int], plan: BehaviorPlan, index: int,
 ) -> ExampleBehavior:  # fmt: skip
-    """For each word or patch: does the probability of the target fall when it is changed, on average?
+    """Test for each word or patch whether the probability of the target drops on average if it is changed.
 
-    Truth: the exact fall of a deletion, or the mean over `TRUTH_DRAWS` replacements; a word counts where the fall is
-    larger than the margin and its interval excludes 0. A direct answer is the sign of its own mean. Errors: a single
-    word that would be deleted.
+    Truth: the exact drop of a deletion, or the mean over `TRUTH_DRAWS` replacements. A word counts if its change is at
+    least the margin and the interval excludes 0. A direct answer is the sign of its own mean. Errors: a single word
+    that would be deleted.
     """
     base, exact, count = subject.base, plan.edit == DELETE, len(subject.names)
     if exact and count == 1:
@@ -193,11 +194,11 @@ def feature_use(
     subject: Subject, scores: Mapping[str, Float[np.ndarray, "word"]], costs: Sequence[int], plan: BehaviorPlan,
     index: int,
 ) -> ExampleBehavior:  # fmt: skip
-    """Does the prediction rely on the feature: does its class change when it is removed or exchanged?
+    """Test whether the prediction relies on the feature: does its class change if the feature is removed or exchanged?
 
-    The same is asked of as many other words, or of a region of the same size, drawn by the seed, as a control. Truth:
-    whether any of these changes has an effect. A direct answer makes the first ones, the removal first. An attribution
-    says yes where a word of the feature has the highest score of all. Errors: the input does not have the feature.
+    The same is asked about a random control: as many other words, or a region of the same size. Truth: whether any of
+    these changes affects the class. A direct answer makes the first changes, starting with the removal. An attribution
+    says yes if a word of the feature has the highest score of all. Errors: the input does not have the feature.
     """
     groups = subject.feature_groups(plan.feature_words, np.random.default_rng([plan.seed, index]))
     changed = np.stack([one.changed for one in groups])
@@ -222,7 +223,7 @@ def feature_use(
 
 
 def _rank(scores: Float[np.ndarray, "word"], places: Sequence[int]) -> int:
-    """The rank of the best of these words among all, 1 for the highest score; others that tie are before it."""
+    """The best rank of these words among all, 1 for the highest score. Other words with the same score come first."""
     best = scores[list(places)].max()
     return 1 + int((np.delete(scores, list(places)) >= best).sum())
 
@@ -230,11 +231,11 @@ def _rank(scores: Float[np.ndarray, "word"], places: Sequence[int]) -> int:
 def recourse(
     subject: Subject, scores: Mapping[str, Float[np.ndarray, "word"]], costs: Sequence[int], plan: BehaviorPlan
 ) -> ExampleBehavior:
-    """Which words have to be removed to change the predicted class, at most `plan.size`?
+    """Find words, at most `plan.size`, whose removal changes the predicted class.
 
-    Truth: the smallest of all removals. A direct answer searches with a beam: all single words, then each with those
-    that lowered the probability most. An attribution removes its highest scores in order, and each removal is tried. A
-    text without such a removal does not count. Errors: more than `MOST_REMOVALS` removals.
+    Truth: the smallest of all such removals. A direct answer is a beam search: all single words first, then extensions
+    of the removals with the lowest probability. An attribution removes words in decreasing order of score, one more at
+    a time. An input without such a removal does not count. Errors: more than `MOST_REMOVALS` removals.
     """
     space = RemovalSpace.of_subject(subject, plan.size)
     smallest = space.smallest_flip()
@@ -266,8 +267,10 @@ def recourse(
 
 @dataclass(frozen=True)
 class RemovalSpace:
-    """All removals of at most `size` of the words. `flips`: whether each changes the class. `left`: the target's
-    probability then."""
+    """All removals of at most `size` words.
+
+    `flips`: whether each changes the class. `left`: the probability of the target that it leaves.
+    """
 
     words: int
     size: int
@@ -276,7 +279,10 @@ class RemovalSpace:
 
     @classmethod
     def of_subject(cls, subject: Subject, size: int) -> RemovalSpace:
-        """Ask the model about each removal; at least one word stays. Errors: more than `MOST_REMOVALS` removals."""
+        """Query the model for each removal; at least one word stays.
+
+        Errors: more than `MOST_REMOVALS` removals, a single word.
+        """
         count, kind = len(subject.names), subject.model.kind
         size = min(size, count - 1)
         total = sum(math.comb(count, own) for own in range(1, size + 1))
@@ -294,12 +300,12 @@ class RemovalSpace:
         return cls(count, size, dict(zip(removals, flips, strict=True)), dict(zip(removals, left, strict=True)))
 
     def smallest_flip(self) -> Removal:
-        """The smallest removal that changes the class; of equal ones that with the lowest probability. Or nothing."""
+        """The smallest removal that changes the class, or an empty one. Ties go to the lowest probability."""
         flips = [one for one, flip in self.flips.items() if flip]
         return min(flips, key=lambda one: (len(one), self.left[one]), default=())
 
     def flip_in_order(self, order: Sequence[int]) -> tuple[Removal, int]:
-        """The first removal in this order that changes the class, or nothing, and how many were tried."""
+        """The first removal in this order that changes the class, or an empty one, and the number of removals tried."""
         for own in range(1, self.size + 1):
             removal = tuple(sorted(order[:own]))
             if self.flips[removal]:
@@ -307,7 +313,7 @@ class RemovalSpace:
         return (), self.size
 
     def beam_search(self, width: int) -> tuple[Removal, int]:
-        """The removal by a search that goes on from the best `width` ones, or nothing, and how many were tried."""
+        """The removal found by a beam search of this width, or an empty one, and the number of removals tried."""
         beam, tried = list[Removal]([()]), 0
         for _ in range(self.size):
             grown = {tuple(sorted({*one, at})) for one in beam for at in range(self.words) if at not in one}
@@ -319,7 +325,7 @@ class RemovalSpace:
         return (), tried
 
     def random_success(self) -> float:
-        """The probability that words removed in random order change the class, exactly, over all orders."""
+        """The exact probability that removing words in random order changes the class."""
         orders = itertools.permutations(range(self.words), self.size)
         flips = [bool(self.flip_in_order(order)[0]) for order in orders]
         return sum(flips) / len(flips)

@@ -21,22 +21,23 @@ COLUMNS = {
     "word": str, "position": int,
 }  # fmt: skip
 """Columns of the rows. `example`: index in the data set. `method`: a method, "query-" and a budget, or empty for the
-truth. `word`: what the question is about, of pictures a patch; `position`: its place in the example, from 1. A method
-that failed on an example has no rows there."""
+truth. `word`: the word or patch that the question is about. `position`: its position in the example, from 1. A method
+that failed on an example has no rows for it.
+"""
 UPPER = (1 + LEVEL) / 2
 """The upper quantile of an interval."""
 SIGN, ORDER, FLIP, USE = "sign", "order", "flip", "use"
 QUESTIONS = {LOCAL: (SIGN, ORDER), FEATURE: (USE,), RECOURSE: (FLIP,)}
-"""The questions of a task. `sign`: does the probability fall? `order`: which of two words lowers it more?"""
+"""The questions of each task. `sign`: does the probability drop? `order`: which of two words lowers it more?"""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ModelBehavior(BehaviorCases):
-    """The questions about all examples on one model, case by case.
+    """The cases of all examples on one model.
 
-    `examples`: indices in the data set. `owner`: the position of each case's example among them. `failed`: reasons by
-    the examples that have no question. `failures`: by method, the reasons by the examples on which it failed.
-    `complete`: whether nothing failed that may succeed when tried again.
+    `examples`: indices in the data set. `owner`: position in `examples` of each case's example. `failed`: reasons why
+    examples have no question, by index. `failures`: reasons why a method failed, by method and index. `complete`:
+    whether nothing failed that may succeed on a retry.
     """
 
     model: str
@@ -54,19 +55,19 @@ class ModelBehavior(BehaviorCases):
 
     @property
     def answered(self) -> Bool[np.ndarray, "example way"]:
-        """Whether each way has answers on each example: a method that failed there has none."""
+        """Whether each way has answers on each example; a method that failed on it has none."""
         failures = [self.failures.get(way, {}) for way in self.ways]
         rows = [[index not in own for own in failures] for index in self.examples]
         return np.array(rows, dtype=bool).reshape(len(self.examples), len(self.ways))
 
     @property
     def right(self) -> Bool[np.ndarray, "case way"]:
-        """Whether each answer is that of the truth; not where a method failed."""
+        """Whether each answer agrees with the truth; False if the method failed."""
         right: Bool[np.ndarray, "case way"] = (self.yes == (self.truth > 0)[:, None]) & self.answered[self.owner]
         return right
 
     def cases_of(self, position: int) -> Int[np.ndarray, "own"]:
-        """The cases of the example at that position."""
+        """The cases of the example at this position."""
         return np.flatnonzero(self.owner == position)
 
 
@@ -80,11 +81,11 @@ class BehaviorResult(ExperimentResult):
 
 @dataclass(frozen=True)
 class WayAccuracy:
-    """The accuracy of a way: the share of `cases` in which its answer is right, with a 95% interval over examples.
+    """The accuracy of a way: the share of counted cases that it answers correctly, with a 95% interval over examples.
 
-    `evaluations`: of the model, the mean over examples with a case that counts. An accuracy is None where no case
-    counts. Of a method, examples on which it failed are left out. A direct answer that is right by definition has no
-    interval.
+    `accuracy`: None if no case counts. `evaluations`: mean number of model evaluations over the examples with a counted
+    case. Examples on which a method failed are left out for this method. A direct answer that is right by definition
+    has no interval.
     """
 
     way: str
@@ -105,10 +106,10 @@ class WayAccuracy:
 
 @dataclass(frozen=True)
 class BehaviorAnswer:
-    """The answer to a question on one model.
+    """The accuracies for one question on one model.
 
-    `cases`: that count, of `all_cases`. `yes_share`: the share of them whose right answer is yes; None where the
-    question has no such answer. `chance`: the accuracy of random guessing. `best`: the attribution that is the most
+    `cases`: number of counted cases, out of `all_cases`. `yes_share`: share of them whose right answer is yes; None if
+    the question has no such answer. `chance`: accuracy of random guessing. `best`: the attribution that is most
     accurate on one half of the examples, with its accuracy on the other half.
     """
 
@@ -128,18 +129,18 @@ class BehaviorAnswer:
 
     @property
     def queries(self) -> tuple[WayAccuracy, ...]:
-        """The direct queries, by their budget."""
+        """The direct queries, by budget."""
         return tuple(one for one in self.ways if one.is_query)
 
     @property
     def methods(self) -> tuple[WayAccuracy, ...]:
-        """The attributions, the most accurate first; of equal ones that with fewer evaluations."""
+        """The attributions, most accurate first; ties go to fewer evaluations."""
         own = (one for one in self.ways if not one.is_query)
         return tuple(sorted(own, key=lambda one: (-(one.accuracy or 0.0), one.evaluations)))
 
 
 def answers_of(found: ModelBehavior, plan: BehaviorPlan) -> tuple[BehaviorAnswer, ...]:
-    """The accuracy of all ways for each question of the task."""
+    """Return the accuracies of all ways, for each question of the task."""
     return tuple(_answer(found, question, plan) for question in QUESTIONS[found.task])
 
 
@@ -162,7 +163,7 @@ def _answer(found: ModelBehavior, question: str, plan: BehaviorPlan) -> Behavior
 def _right_answers(
     found: ModelBehavior, question: str, plan: BehaviorPlan
 ) -> tuple[Int[np.ndarray, "example way"], Int[np.ndarray, "example"]]:
-    """The number of right answers of each way on each example, and of the cases or pairs that count."""
+    """For each example, the number of right answers of each way, and the number of counted cases or pairs."""
     positions = range(len(found.examples))
     if question == ORDER:
         cases = [order_cases(found, position, plan.margin / 100) for position in positions]
@@ -177,7 +178,7 @@ def _way_accuracies(
     found: ModelBehavior, right: Int[np.ndarray, "example way"], counts: Int[np.ndarray, "example"],
     positions: Sequence[int],
 ) -> Iterator[WayAccuracy]:  # fmt: skip
-    """The accuracy of each way on these examples; of a method on those that it answers."""
+    """The accuracy of each way on these examples; for a method, on those that it answers."""
     answered, chosen = found.answered, np.isin(np.arange(len(counts)), positions)
     for at, way in enumerate(found.ways):
         own = chosen & answered[:, at]
@@ -189,9 +190,10 @@ def _way_accuracies(
 def _best_method(
     found: ModelBehavior, right: Int[np.ndarray, "example way"], counts: Int[np.ndarray, "example"], plan: BehaviorPlan
 ) -> WayAccuracy | None:
-    """The most accurate attribution of one half of the examples that count, with its accuracy on the other half.
+    """The attribution that is most accurate on one half of the counted examples, with its accuracy on the other half.
 
-    So its accuracy is not that of the luckiest of several. None where one half is empty, or of one method.
+    Selection and evaluation use different examples, so the accuracy is not inflated by picking the best of several.
+    None if one half is empty or there is only one method.
     """
     counting = [position for position in range(len(counts)) if counts[position]]
     half = training_half([found.examples[position] for position in counting], plan.seed)
@@ -217,8 +219,8 @@ def _pair_count(found: ModelBehavior) -> int:
 def order_cases(found: ModelBehavior, position: int, margin: float) -> Bool[np.ndarray, "pair way"]:
     """Whether each way tells which of two words of an example lowers the probability more.
 
-    A pair counts where the difference of the falls is at least the margin and larger than its 95% interval. Equal
-    scores are wrong: they answer neither.
+    A pair counts if the difference of the drops is at least the margin and larger than its 95% interval. Equal scores
+    count as wrong, because they give no order.
     """
     own = found.cases_of(position)
     first, second = (own[places] for places in np.triu_indices(len(own), k=1))
@@ -233,12 +235,12 @@ def order_cases(found: ModelBehavior, position: int, margin: float) -> Bool[np.n
 def accuracy_interval(
     right: Int[np.ndarray, "example"], counts: Int[np.ndarray, "example"]
 ) -> tuple[float | None, Interval | None]:
-    """The share of right answers among all that count, and its 95% interval over examples.
+    """Share of right answers among all that count, and its 95% interval over examples.
 
-    Answers about one example depend on each other. So the exact interval of Clopper and Pearson is that of fewer
-    answers, by the design effect of the examples. Source: Korn and Graubard (1998), Confidence intervals for
-    proportions with small expected number of positive counts. Where all answers are alike there is no design effect to
-    be seen, so that each example counts as one answer. No interval of fewer than two examples.
+    Answers about the same example are dependent. The exact Clopper-Pearson interval is therefore computed for a smaller
+    number of answers, by the design effect of the examples. Source: Korn and Graubard (1998), Confidence intervals for
+    proportions with small expected number of positive counts. If all answers are right or all are wrong, the design
+    effect cannot be estimated, so each example counts as one answer. There is no interval for fewer than two examples.
     """
     right, counts = right[counts > 0], counts[counts > 0]
     if not len(counts):
@@ -256,13 +258,16 @@ def accuracy_interval(
 
 
 def _fractional_interval(hits: float, n: float) -> Interval:
-    """Clopper and Pearson's interval where hits and n need not be whole."""
+    """The Clopper-Pearson interval for `hits` and `n` that need not be whole numbers."""
     low = scipy.special.betaincinv(hits, n - hits + 1, 1 - UPPER) if hits > 0 else 0.0
     return float(low), float(scipy.special.betaincinv(hits + 1, n - hits, UPPER)) if hits < n else 1.0
 
 
 def rows(found: ModelBehavior) -> Iterator[dict[str, Any]]:
-    """The rows by case: its truth, then the value, answer and correctness of each way; then evaluations by example."""
+    """Yield the rows of each case: its truth, then value, answer and correctness of each way.
+
+    After the cases of an example come the evaluations of each way.
+    """
     answered = found.answered
     for position, example in enumerate(found.examples):
         shared = {"model": found.model, "dataset": found.dataset, "example": example}

@@ -1,4 +1,4 @@
-"""What is asked about: a text with its words, or a picture with its patches, and the model that is asked."""
+"""Subjects of behavior questions: a text with its words or a picture with its patches, and the model to query."""
 
 from __future__ import annotations
 
@@ -39,12 +39,15 @@ from engine.vision.regions import Patches, other_regions
 
 
 class NoQuestion(ExegesisError):
-    """There is no question about this input, so that it is left out. To try again would not help."""
+    """The task has no question about this input, so it is left out. A retry would not help."""
 
 
 @dataclass(frozen=True)
 class FeatureGroup:
-    """Words or patches that are changed together, by their places. `changed`: whether the class changes, by change."""
+    """Words or patches that are changed together.
+
+    `places`: their positions. `changed`: for each change, whether it changes the class.
+    """
 
     name: str
     places: tuple[int, ...]
@@ -52,9 +55,9 @@ class FeatureGroup:
 
 
 class Subject(ABC):
-    """An input and the model that is asked about it. Whoever asks must hold the device.
+    """An input and the model to query about it. The caller must hold the device.
 
-    `target`: the index of the explained class, which a prompt may name. `prediction`: for the input itself.
+    `target`: index of the explained class, which a prompt may name. `prediction`: prediction for the unchanged input.
     """
 
     model: AnyClassifier
@@ -67,31 +70,31 @@ class Subject(ABC):
         return self.prediction.labels[self.target]
 
     def class_changes(self, values: Float[np.ndarray, "row label"]) -> Bool[np.ndarray, "row"]:
-        """Whether another class than for the input itself is predicted, by probabilities of all classes."""
+        """Whether the predicted class differs from that of the unchanged input, given probabilities of all classes."""
         changed: np.ndarray = predicted_class(values, self.prediction.labels) != self.prediction.index
         return changed
 
     @property
     @abstractmethod
     def names(self) -> tuple[str, ...]:
-        """The words, or the places of the patches."""
+        """The words, or the names of the patches."""
 
     @property
     @abstractmethod
     def base(self) -> float:
-        """The probability of the target for the input itself."""
+        """The probability of the target for the unchanged input."""
 
     @abstractmethod
     def without(self, removals: Sequence[Sequence[int]]) -> Float[np.ndarray, "removal label"]:
-        """Probabilities of all classes without these words or patches."""
+        """Return the probabilities of all classes without these words or patches, one row per removal."""
 
     @abstractmethod
     def replaced(self, draws: int, seed: Sequence[int]) -> Float[np.ndarray, "part draw"]:
-        """Probabilities of the target with each word or patch replaced, `draws` times."""
+        """Return the probability of the target with each word or patch replaced, for each of `draws` replacements."""
 
     @abstractmethod
     def feature_groups(self, feature: Sequence[str], generator: np.random.Generator) -> list[FeatureGroup]:
-        """The feature and, where there is room, a control of the same size. Errors: the input does not have it."""
+        """Return the feature and, if there is room, a control of the same size. Errors: the input lacks the feature."""
 
     @abstractmethod
     def scores(self, explanation: Explanation) -> Float[np.ndarray, "part"]:
@@ -100,7 +103,7 @@ class Subject(ABC):
 
 @dataclass(frozen=True)
 class TextSubject(Subject):
-    """A text. `masked`: proposes replacements; None where words are deleted."""
+    """A text. `masked`: the model that proposes replacements; None if words are not replaced."""
 
     model: TextClassifier
     example: Example
@@ -118,7 +121,7 @@ class TextSubject(Subject):
         return float(self.probabilities([[]])[0, self.target])
 
     def probabilities(self, changes: Sequence[Sequence[Edit]]) -> Float[np.ndarray, "change label"]:
-        """Probabilities of all classes (regression: the score) after each set of edits. Equal texts run once."""
+        """Return probabilities of all classes (regression: the score) after each set of edits. Equal texts run once."""
         check_cancelled()
         texts = [edited(self.example, edits) for edits in changes]
         unique = list(dict.fromkeys(texts))
@@ -147,7 +150,7 @@ class TextSubject(Subject):
         if not own:
             raise NoQuestion(f"feature: the text has none of {', '.join(feature)}.")
         others = generator.permutation([at for at in range(len(words)) if at not in own]).tolist()
-        # In the place of a control no word of the feature may stand, so it is exchanged for other words of the text.
+        # A control must not become a word of the feature, so it is exchanged for other words of the text.
         pools = [tuple(feature), tuple(dict.fromkeys(words[at].text.lower() for at in others))]
         return [
             FeatureGroup(
@@ -160,10 +163,10 @@ class TextSubject(Subject):
     def _class_changes(
         self, places: Sequence[int], pool: Sequence[str], count: int
     ) -> Bool[np.ndarray, "change"]:  # fmt: skip
-        """Whether the class changes when these words are removed, and when each becomes the next of the pool, and so
-        on.
+        """Whether the class changes when these words are removed, and when each becomes a later word of the pool.
 
-        The words of a pool differ. A step that leads back to the words themselves changes nothing.
+        Change 0 is the removal; change k replaces each word by the one k places later in the pool, cyclically. The
+        words of a pool differ. A step that leads back to the original words changes nothing and is skipped.
         """
         words = [self.words[at] for at in places]
         changes = [[Edit(word) for word in words]]
@@ -181,9 +184,9 @@ class TextSubject(Subject):
 
 
 def text_subject(model: TextClassifier, example: Example, masked: MaskedModel | None = None) -> TextSubject:
-    """The subject of questions about a text: its explained class, and the words that the model reads.
+    """Return the subject for a text: its explained class, and the words that the model reads.
 
-    Errors: no word.
+    Errors: the model reads no word.
     """
     if isinstance(model, CausalModel):
         example = with_fixed_classes(model.id, example)
@@ -197,12 +200,15 @@ def text_subject(model: TextClassifier, example: Example, masked: MaskedModel | 
 
 
 REMOVAL = PATCH_OPERATORS[0]
-"""A removed patch has the mean color."""
+"""The operator that removes a patch: it is set to the mean color."""
 
 
 @dataclass(frozen=True)
 class PictureSubject(Subject):
-    """A picture. `donors`: replace patches; None where nothing is replaced. `region`: of the marked object, if any."""
+    """A picture. `donors`: pictures whose patches serve as replacements; None if nothing is replaced.
+
+    `region`: the patches of the marked object, if there is one.
+    """
 
     model: AnyClassifier
     picture: Picture
@@ -239,7 +245,7 @@ class PictureSubject(Subject):
         return values[:, self.target].reshape(count, draws)
 
     def feature_groups(self, feature: Sequence[str], generator: np.random.Generator) -> list[FeatureGroup]:
-        """The patches of the marked object, whatever `feature` is, and a region of the same size elsewhere."""
+        """Return the patches of the marked object, regardless of `feature`, and a region of the same size elsewhere."""
         if self.region is None or not self.region.any() or self.region.all():
             raise NoQuestion("feature: the data set marks no object in the picture, or one that covers all patches.")
         regions, groups = [self.region, *other_regions(self.region, generator)[:1]], []
@@ -250,7 +256,10 @@ class PictureSubject(Subject):
         return groups
 
     def _class_changes(self, places: Sequence[int], generator: np.random.Generator) -> Bool[np.ndarray, "change"]:
-        """Whether the class changes when these patches are removed, and when they are those of other pictures."""
+        """Whether the class changes when these patches are removed, and when they come from another picture.
+
+        There are `PICTURE_CHANGES` changes: one removal, the rest exchanges with other pictures.
+        """
         assert self.donors is not None
         exchanges = PICTURE_CHANGES - 1
         rows = np.zeros((exchanges, len(self.encoded.features)), dtype=bool)
@@ -267,7 +276,7 @@ class PictureSubject(Subject):
 def picture_subject(
     model: AnyClassifier, picture: Picture, donors: PatchDonors | None = None, region: Patches | None = None
 ) -> PictureSubject:  # fmt: skip
-    """The subject of questions about a picture: its predicted class and its patches."""
+    """Return the subject for a picture: its predicted class and its patches."""
     encoded = model.encode(picture)
     [prediction] = predict_encoded(model, [encoded])
     return PictureSubject(model, picture, encoded, prediction.index, prediction, donors, region)

@@ -87,8 +87,7 @@ FORMATS = QUANTUS_FORMATS
 
 
 def check(plan: EvaluationPlan) -> None:
-    """Refuse units, operators, marks and shares that do not exist for this kind of input, and the same operator twice.
-    """
+    """Refuse units, operators, marks and shares that this kind of input does not have, and the same operator twice."""
     if plan.removal is not None:
         check_removal(plan.removal, plan.kind)
     if plan.second_removal is not None and plan.second_removal not in (choices := second_removals_of(plan.kind)):
@@ -159,7 +158,7 @@ def _method_key(plan: EvaluationPlan, method: str, model: str) -> list[object]:
 
 
 def rows(result: ModelEvaluation) -> Iterator[dict[str, Any]]:
-    """Yield one row per value; those of the second operator come last."""
+    """Yield one row per value, those of the second operator last."""
     for one in (result, *([] if result.second is None else [result.second])):
         for row in one.rows:
             yield {**row.as_plain(), "removal": one.removal if METRICS[row.of.metric].needs == "removal" else ""}
@@ -191,9 +190,7 @@ def _class_note(model: str, source: ExampleSource) -> str:
 
 
 def assemble(plan: EvaluationPlan, sample: Sample, report: Report) -> ModelEvaluation:
-    """Collect the results on one model: maps, removal curves and sensitivities, computed if not cached, and all
-    metrics.
-    """
+    """Collect the results on one model: maps, removal curves, sensitivities and all metrics, computed if not cached."""
     return _ModelEvaluator(plan, sample).run(report)
 
 
@@ -263,8 +260,9 @@ class _ModelEvaluator:
         return result.with_second(second.operator, self.second_measurements.rows, self.second_measurements.skips)
 
     def _load_error(self) -> str:
-        """The error of loading the model, or an empty string. If the model loads, only these examples failed; others
-        may not.
+        """The error of loading the model, or an empty string if it loads.
+
+        If the model loads, only these examples failed, and others may still succeed.
         """
         plan = self.plan
         try:
@@ -294,10 +292,9 @@ class _ModelEvaluator:
 
 
 def units(plan: EvaluationPlan, sample: Sample) -> Units:
-    """Work units of one model: one per map; then one per example and operator for all its removal curves, which share
-    passes.
+    """Work units of one model: one per map, then one per example and operator, then one per sensitivity if requested.
 
-    If sensitivity is requested, one per sensitivity follows.
+    The removal curves of an example are one unit, because they share passes.
     """
     return Units(_ModelUnits(plan, sample).units())
 

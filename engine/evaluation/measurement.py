@@ -136,7 +136,7 @@ def requests_for(plan: EvaluationPlan, model: str, one: ExplainedExample) -> dic
 
 
 def unit_scores_of(plan: EvaluationPlan, one: ExplainedExample) -> UnitScores:
-    """The scores and marks of the units: all that metrics need that do not run the model."""
+    """The scores and marks of the units: the input of all metrics that do not run the model."""
     example, first = one.example, one.first
     if example is None or first is None:
         return UnitScores(one.index, {}, one.failed, {}, UNMARKED_TRUTH, np.zeros(0, dtype=int), ())
@@ -164,8 +164,7 @@ def _marks(
 
 
 def example_facts(model: str, one: ExplainedExample, true: int | None, units: int) -> ExampleFacts | None:
-    """The facts about an example; None if no method could explain it. `true`: index of the model's class for its label.
-    """
+    """The facts about an example; None if no method could explain it. `true`: the model's class index of its label."""
     first, example = one.first, one.example
     if first is None or example is None:
         return None
@@ -250,8 +249,7 @@ def measure_maps(plan: EvaluationPlan, examples: Sequence[UnitScores], measureme
 
 
 def withdraw_constant_maps(plan: EvaluationPlan, examples: Sequence[UnitScores], measurements: Measurements) -> None:
-    """Withdraw the values of metrics that depend on the order of units, for methods whose maps are constant on all
-    examples.
+    """Withdraw values that depend on the order of units, for methods whose maps are constant on all examples.
 
     An example is `gradient` if LayerNorm follows the embeddings. Such a method would score like a random order, which
     may be the best by luck. A single constant map is kept and judged by a random order, because it gave its reader
@@ -300,8 +298,9 @@ def _value(
 
 
 def _registered_value(metric: Metric, one: UnitScores, method: str) -> float | str:
-    """The value of a registered metric, or why it has none. The result is checked, because its function is external
-    code.
+    """The value of a registered metric, or why it has none.
+
+    The value is checked, because the function may be external code.
     """
     assert metric.compute is not None
     chosen = marks_of_side(one) if metric.needs == "marks" else None

@@ -129,7 +129,10 @@ def _compare(evaluation: Evaluation, second: Evaluation, model: str, metric_id: 
 def _gaps(
     both: tuple[Evaluation, Evaluation], model: str, metric_id: str, first: Sequence[str], second: Sequence[str]
 ) -> tuple[MeanDifference, MeanDifference]:
-    """How much better the first operator's leader is, under each operator. If leaders tie, the first one counts."""
+    """The advantage of the first operator's leader over the second's, under each operator.
+
+    If leaders tie, the first one counts.
+    """
     flip = metric(metric_id).better == "low"
     one, other = (second[0], first[0]) if flip else (first[0], second[0])
     keys = [MetricKey(model, both[0].plan.dataset, method, metric_id) for method in (one, other)]
@@ -138,9 +141,7 @@ def _gaps(
 
 
 def _falls_behind(method: str, first: Mapping[str, Standing], second: Mapping[str, Standing]) -> bool:
-    """Whether the method is best or level under the first operator, but significantly worse than the best under the
-    second.
-    """
+    """Whether the method is best or level under the first operator, but significantly behind the best by the second."""
     one, other = first[method], second.get(method)
     worse = other is not None and other.score.value is not None and not (other.best or other.level)
     return worse and (one.best or one.level)
@@ -155,14 +156,13 @@ def operator_of(evaluation: Evaluation, method: str) -> str | None:
 
 
 def comparison_head(first: OperatorComparison, unit: str) -> str:
-    """What is compared, as the start of a line: "Words deleted instead of masked". `unit`: the unit that is removed."""
+    """The start of a line about the comparison: "Words deleted instead of masked". `unit`: the unit that is removed."""
     one, other = (REMOVED_AS[operator] for operator in first.operators)
     return f"{plural(unit).capitalize()} {other} instead of {one}"
 
 
 def comparison_texts(comparisons: Sequence[OperatorComparison], titles: Mapping[str, str]) -> list[str]:
-    """Describe the comparisons of one model: whether the best method depends on the operator, then a sentence per
-    metric.
+    """Describe the comparisons of one model: whether the best method depends on the operator, then one line per metric.
 
     `titles`: titles of the methods; a method without one is named by its id.
     """

@@ -20,7 +20,7 @@ TEXT_METHODS = tuple("gradient_l2" if one == "gradient" else one for one in SEVE
 QUICK_METHODS = ("gradient_x_input", "integrated_gradients", "attention_rollout", "attn_lrp", RANDOM)
 """Fast methods, not restricted to the seven of the thesis."""
 WHOLE, READ = "whole", "read"
-"""Which marks of a text count that is too long for the model: all or none, or those in the part that it reads."""
+"""Values of `marks`, for texts too long for the model: all marks count or none; or those in the part that it reads."""
 NO_OPERATOR = "none"
 """Value of `second_removal` that switches the second operator off."""
 

@@ -40,8 +40,9 @@ def quantus_scores(result: ModelEvaluation) -> dict[str, dict[str, Any]]:
 
 
 def quantus_file(evaluation: Evaluation) -> bytes:
-    """The scores as JSON, nested by model if there are several. A missing score is NaN in Quantus but null here, since
-    JSON has no NaN.
+    """The scores as JSON, nested by model if there are several.
+
+    A missing score is NaN in Quantus but null here, since JSON has no NaN.
     """
     by_model = {one.model: quantus_scores(one) for one in evaluation.models}
     plain: dict[str, Any] = next(iter(by_model.values())) if len(by_model) == 1 else by_model

@@ -48,8 +48,10 @@ COLUMNS = {
     "model": str, "dataset": str, "example": int, "method": str, "metric": str, "value": float, "against": str,
     "percent": int, "removal": str,
 }  # fmt: skip
-"""`example`: index in the data set. `against`: the other method of an agreement. `percent`: position along a curve.
-`removal`: the operator by which units were removed; empty if the metric removes none.
+"""Columns of the rows. `example`: index in the data set. `against`: the other method of an agreement.
+
+`percent`: position along a curve. `removal`: the operator by which units were removed; empty if the metric removes
+none.
 """
 _NUMBER = re.compile(r"-?\d[\d,.]*(?<=\d)")
 
@@ -165,7 +167,7 @@ class Evaluation(ExperimentResult):
 
     @cached_property
     def standings(self) -> list[scoring.Standing]:
-        """The leaderboard of the metrics with one value per example. Cached, so differences are resampled only once."""
+        """The leaderboard of the metrics with one value per example. Cached, so resampling runs only once."""
         wanted = set(scoring.scalar_metrics(self))
         return scoring.leaderboard(self.narrow(lambda key: key.metric in wanted))
 
@@ -178,22 +180,17 @@ class Evaluation(ExperimentResult):
 
     @cached_property
     def operator_comparisons(self) -> list[operators.OperatorComparison]:
-        """Whether the best method depends on the operator, by model and metric. Cached, so differences are resampled
-        only once.
-        """
+        """Whether the best method depends on the operator, by model and metric. Cached: resampling runs only once."""
         return operators.compare_operators(self)
 
     @property
     def class_notes(self) -> tuple[str, ...]:
-        """Notes on how the data set's classes match the models' if that is not obvious, and on data with a single
-        class.
-        """
+        """Notes on how the data set's classes match the models' if that is not obvious, and on a single class."""
         return (*dict.fromkeys(one.class_note for one in self.models if one.class_note), *_one_class(self.facts))
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """Warnings: models at chance, saturated probabilities, marks that do not count, and methods tuned on a metric.
-        """
+        """Warnings: models at chance, saturated probabilities, marks that do not count, methods tuned on a metric."""
         saturated = _saturated(self) if FALLING & set(self.plan.metrics) else ""
         part = PART_READ if self.plan.marks == READ and (self.plan.needs("marks") or self.plan.needs("pair")) else ""
         return tuple(filter(None, (*map(_at_chance, self.models), saturated, part, *_tuned(self.plan))))
@@ -283,9 +280,7 @@ def _one_class(facts: Sequence[ExampleFacts]) -> Iterator[str]:
 
 
 def group_reasons(skipped: Mapping[str, int]) -> dict[str, int]:
-    """Counts by reason. Reasons that differ only in numbers are merged; the first of them stands for all, as an
-    example.
-    """
+    """Counts by reason. Reasons that differ only in numbers are merged and named by the first one, as an example."""
     groups: dict[str, list[str]] = {}
     for reason in skipped:
         groups.setdefault(_NUMBER.sub("#", reason), []).append(reason)

@@ -33,7 +33,7 @@ from engine.metrics.results import (
 COSTS = ("evaluations", "seconds")
 NOT_MEASURED = "it was not measured"
 LEAST_METHODS, LEAST_EXAMPLES = 3, 2
-"""A correlation over methods needs as many."""
+"""Smallest numbers of methods and examples for a correlation over methods."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,10 @@ EVERYTHING = ScoreFilter()
 
 
 def scalar_metrics(evaluation: Evaluation) -> list[str]:
-    """The metrics with one value per method and example, in the order of the plan."""
+    """The metrics with one value per method and example, in the order of the plan.
+
+    Agreement is not among them, because it compares pairs of methods.
+    """
     return [id for id in evaluation.plan.metrics if not METRICS[id].by_percent and METRICS[id].needs != "others"]
 
 
@@ -111,8 +114,7 @@ def _is_number(text: str) -> bool:
 
 @dataclass(frozen=True)
 class ScorePair:
-    """The scores of a method by two metrics over the same examples; neither has a value if there are no such examples.
-    """
+    """The scores of a method by two metrics over the same examples. Without such examples, neither has a value."""
 
     x: MetricScore
     y: MetricScore

@@ -1,11 +1,11 @@
-"""Work on the machines of a Ray cluster: tasks go out, and what they leave in a cache comes back.
+"""Run tasks on a Ray cluster and collect their cache entries.
 
-A task's worker keeps what it finds in a folder of its own, hands it over and throws it away: this process alone writes
-the cache, from which the result is then put together as if all of it had been found here. The workers need the same
-installation, the same plugins, and models and data sets by the same names or paths.
+A worker writes its results to a temporary cache, returns them and deletes it. Only this process writes the real cache,
+from which the result is then assembled as if everything had been computed here. The workers need the same installation
+and plugins, and the same models and data sets under the same names or paths.
 
-Commands drive the cluster from their own process (`run_tasks`). Jobs drive it from a process of their own
-(`run_tasks_apart`), because Ray ends the process that drives it when the head of the cluster is lost.
+Commands drive the cluster from their own process (`run_tasks`). Jobs use a separate process (`run_tasks_apart`),
+because Ray terminates the driving process when the head of the cluster is lost.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from engine.telemetry import log_event
 
 EXECUTORS = ("local", "ray")
 RAY_ADDRESS = "EXEGESIS_RAY_ADDRESS"
-"""The cluster on which jobs run, host:port or "auto"; also the default of `--address`."""
+"""Variable with the cluster on which jobs run, host:port or "auto". It is also the default of `--address`."""
 SECRETS = (access.PASSWORD, "EXEGESIS_DATABASE_URL")
-"""Variables of the server that neither the driver nor a worker needs."""
+"""Variables of the server that are not passed to the driver and the workers, which do not need them."""
 _log = logging.getLogger("exegesis.cluster")
 DRIVER = "engine.jobs.cluster_driver"
 PROBE_SECONDS, PROBES = 2.0, 3
-"""Seconds between two looks for the head of the cluster; failed looks after which it counts as lost."""
+"""Seconds between two probes of the cluster's head, and number of failed probes after which it counts as lost."""
 RETRIES = 5
-"""Retries of a task on another worker when its own is lost."""
+"""Retries of a task on another worker if its worker is lost."""
 LOOK_SECONDS = 0.5
 
 CacheEntries = dict[str, bytes]
@@ -51,7 +51,7 @@ CacheEntries = dict[str, bytes]
 
 @runtime_checkable
 class ClusterTask(Protocol):
-    """A piece of work of `size` parts; `key` names the cache entry that says it is done."""
+    """A task of `size` parts. `key`: cache key that marks it as done."""
 
     @property
     def key(self) -> str: ...
@@ -60,7 +60,7 @@ class ClusterTask(Protocol):
     def size(self) -> int: ...
 
     def run(self) -> CacheEntries:
-        """Run on a worker; return all cache entries that the work leaves."""
+        """Run on a worker and return all cache entries that the task produced."""
 
 
 def check_executor(executor: str, address: str | None) -> None:
@@ -72,7 +72,7 @@ def check_executor(executor: str, address: str | None) -> None:
 
 
 def configured_address() -> str | None:
-    """The cluster on which jobs run; None for this machine."""
+    """The address of the cluster on which jobs run; None for this machine."""
     return os.environ.get(RAY_ADDRESS, "").strip() or None
 
 
@@ -84,10 +84,10 @@ def pending(tasks: Sequence[ClusterTask]) -> list[ClusterTask]:
 def run_tasks(
     tasks: Sequence[ClusterTask], address: str | None, report: Report, cancel: CancelToken, counted: str = "example"
 ) -> None:
-    """Have tasks done by the cluster at that address, None for the one on this machine.
+    """Run tasks on the cluster at `address`; None for the configured cluster or the one on this machine.
 
-    What fails there stays pending, and a note says so (`engine.runtime.note`). `counted`: what a part of a task is, in
-    the singular. Errors: no Ray, no cluster.
+    Tasks that fail stay pending and are reported in a note (`engine.runtime.note`). `counted`: what the parts of a task
+    are, in the singular. Errors: Ray is not installed, no cluster answers.
     """
     if tasks:
         with _cluster(address) as ray:
@@ -96,7 +96,7 @@ def run_tasks(
 
 @contextlib.contextmanager
 def worker_cache() -> Iterator[CacheEntries]:
-    """A cache of its own, thrown away afterwards; all that is put into it inside is noted."""
+    """Use a temporary cache in the block. Yields a dict that collects all entries stored in it."""
     with tempfile.TemporaryDirectory() as folder, _own_home(folder), result_store() as store:
         entries = result_store().heard = {}
         yield entries
@@ -104,7 +104,7 @@ def worker_cache() -> Iterator[CacheEntries]:
 
 
 def store_entries(task: ClusterTask, entries: CacheEntries) -> None:
-    """Put the entries that a worker computed into the cache of this machine."""
+    """Store the entries that a worker computed in the cache of this machine, then mark the task as done."""
     store = result_store()
     stored = [store.put_body(key, body) for key, body in entries.items()]
     if all(stored):
@@ -112,7 +112,7 @@ def store_entries(task: ClusterTask, entries: CacheEntries) -> None:
 
 
 def failure_note(count: int, counted: str, first: str) -> str:
-    """Say how many parts failed on the cluster, and why the first did."""
+    """Describe how many parts failed on the cluster, and why the first one did."""
     return f"{count_text(count, counted)} failed on the cluster and ran here. The first: {first}"
 
 
@@ -134,11 +134,11 @@ def _gather(ray: Any, tasks: Sequence[ClusterTask], report: Report, cancel: Canc
 
 
 class WorkerSettings(NamedTuple):
-    """What a worker must know of the process that sends it a task, so that it leaves the entries that are looked for.
+    """Settings of this process that a worker needs to produce the same cache entries.
 
-    `device_type`: of that process, which stands in the keys; the worker's may be another. `sandboxed`: a server asks,
-    which tries untrusted checkpoints in a sandbox first. `mirror`: of the server's cache. `plugins`: what packages add
-    there (`engine.plugins.additions`).
+    `device_type`: device type of this process, which is part of the keys; the worker's may differ. `sandboxed`: whether
+    the worker must try untrusted checkpoints in a sandbox first, as a server does. `mirror`: mirror of the server's
+    cache. `plugins`: names that installed packages add (`engine.plugins.additions`).
     """
 
     device_type: str
@@ -152,7 +152,7 @@ class WorkerSettings(NamedTuple):
 
 
 class EndedTask(NamedTuple):
-    """The place of a task in the list, the entries that it left (None if it failed), and why it failed."""
+    """A task that ended: its position in the list, its cache entries (None if it failed), and why it failed."""
 
     place: int
     entries: CacheEntries | None
@@ -160,7 +160,7 @@ class EndedTask(NamedTuple):
 
 
 def _ended_tasks(ray: Any, tasks: Sequence[ClusterTask], settings: WorkerSettings) -> Iterator[list[EndedTask]]:
-    """Yield the tasks that ended, every `LOOK_SECONDS` at least and before the first of them ends."""
+    """Yield lists of ended tasks, at least every `LOOK_SECONDS`. The first list is empty and comes at once."""
     run = ray.remote(max_retries=RETRIES, num_cpus=1, num_gpus=int("GPU" in ray.cluster_resources()))(_run)
     waiting = {run.remote(task, settings): place for place, task in enumerate(tasks)}
     yield []
@@ -176,7 +176,7 @@ def _ended_tasks(ray: Any, tasks: Sequence[ClusterTask], settings: WorkerSetting
 
 
 def _run(task: ClusterTask, settings: WorkerSettings) -> CacheEntries:
-    """On a worker. Errors name it, by its host."""
+    """Run a task on a worker. Errors name the worker's host."""
     try:
         if settings.plugins:
             load_plugins()
@@ -190,9 +190,10 @@ def _run(task: ClusterTask, settings: WorkerSettings) -> CacheEntries:
 
 
 def run_tasks_apart(tasks: Sequence[ClusterTask], address: str) -> Generator[list[EndedTask], None, None]:
-    """Run tasks on the cluster from a process of its own; yield those that ended, at least every `LOOK_SECONDS`.
+    """Run tasks on the cluster from a separate process. Yields lists of ended tasks, at least every `LOOK_SECONDS`.
 
-    Close the iterator to cancel what is left. Errors: no Ray, no cluster, or the head of the cluster is lost.
+    Close the iterator to cancel the remaining tasks. Errors: Ray is not installed, no cluster answers, or the head of
+    the cluster is lost.
     """
     _check_reachable(address, RAY_ADDRESS)
     with _driver(tasks, address) as connection:
@@ -216,16 +217,16 @@ def run_tasks_apart(tasks: Sequence[ClusterTask], address: str) -> Generator[lis
 
 
 def drive(connection: Connection) -> None:
-    """The work of the process of `run_tasks_apart`: take the tasks, and send back what ends."""
+    """Run the driver process of `run_tasks_apart`: receive the tasks, and send those that end."""
     tasks, address, settings = connection.recv()
     try:
         with _cluster(address) as ray:
             for ended in _ended_tasks(ray, tasks, settings):
-                if connection.poll():  # nothing more is sent here: the process that asked has ended
+                if connection.poll():  # the parent sends nothing more, so it has ended
                     return
                 if ended:
                     connection.send(("ended", ended))
-    except Exception as error:  # the process ends; what it says is all that is known of the reason
+    except Exception as error:  # this process ends, so the message is all that is known of the reason
         text = str(error) if isinstance(error, ExegesisError) else f"{type(error).__name__}: {error}"
         connection.send(("error", text))
     else:
@@ -234,7 +235,7 @@ def drive(connection: Connection) -> None:
 
 @contextlib.contextmanager
 def _driver(tasks: Sequence[ClusterTask], address: str) -> Iterator[Connection]:
-    """A process that drives the cluster, ended at the end of the block; Ray then drops the tasks that are left."""
+    """Start a process that drives the cluster. It is terminated after the block; Ray then drops the remaining tasks."""
     here, there = Pipe()
     variables = {name: value for name, value in os.environ.items() if name not in SECRETS}
     variables["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
@@ -244,7 +245,7 @@ def _driver(tasks: Sequence[ClusterTask], address: str) -> Iterator[Connection]:
     )  # fmt: skip
     there.close()
     try:
-        with contextlib.suppress(OSError):  # it ended already: `recv` tells so
+        with contextlib.suppress(OSError):  # if it has ended already, `recv` reports it
             here.send((list(tasks), address, WorkerSettings.of_this_process()))
         yield here
     finally:
@@ -258,7 +259,7 @@ def _driver(tasks: Sequence[ClusterTask], address: str) -> Iterator[Connection]:
 
 
 def _answers(address: str) -> bool:
-    """Whether the head of the cluster answers; True for "auto", whose address only Ray knows."""
+    """Whether the head of the cluster answers; always True for "auto", whose address only Ray knows."""
     try:
         _check_reachable(address)
     except ExegesisError:
@@ -291,7 +292,7 @@ def _cluster(address: str | None) -> Iterator[Any]:
 
 
 def _check_reachable(address: str | None, argument: str = "address") -> None:
-    """Whether anybody listens there is known at once: Ray itself would try for minutes."""
+    """Raise at once if nothing listens at the address; Ray itself would retry for minutes."""
     if address is None or address == "auto":
         return
     host, _, port = address.removeprefix("ray://").rpartition(":")

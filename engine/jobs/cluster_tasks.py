@@ -1,4 +1,4 @@
-"""Jobs on a cluster: the tasks of a job, and a task of a few units of any kind of job."""
+"""Tasks that run the units of a job on a cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from engine.jobs.kinds import JobKind, Spec, WorkUnit, kind_of, unit_groups
 
 @dataclass(frozen=True)
 class UnitsTask:
-    """Units of a job, by their keys, for a worker of a cluster. `spec`: JSON. `key`: of the note that they are done."""
+    """Some units of a job, for one cluster worker.
+
+    `spec`: specification as JSON. `units`: keys of the units. `key`: cache key that marks them as done.
+    """
 
     kind: str
     spec: str
@@ -28,7 +31,7 @@ class UnitsTask:
         return len(self.units)
 
     def run(self) -> CacheEntries:
-        """Compute the units and return what they leave in a cache. Raises where that is nothing."""
+        """Compute the units and return their cache entries. Raises the first error if there are no entries."""
         with worker_cache() as entries:
             units = _units_by_key(self.kind, self.spec, runtime.device_type())
             if not units.keys() >= {*self.units}:
@@ -41,12 +44,12 @@ class UnitsTask:
 
 @functools.lru_cache(maxsize=1)
 def _units_by_key(kind: str, spec: str, device: str) -> dict[str, WorkUnit]:
-    """The units of a job, listed once for all of its tasks that this worker takes. `device`: stands in their keys."""
+    """The units of a job by key, cached for all of its tasks on this worker. `device`: device type, part of the key."""
     return {unit.key: unit for unit in kind_of(kind).plan(json.loads(spec))}
 
 
 def compute_units(units: Sequence[WorkUnit]) -> ExegesisError | None:
-    """Compute units, those of a batch together, or one by one where that fails. Returns the first error."""
+    """Compute units, batch by batch; if a batch fails, one by one. Returns the first error."""
     first: ExegesisError | None = None
     for group in unit_groups(units):
         batch = group[0].batch
@@ -59,7 +62,7 @@ def compute_units(units: Sequence[WorkUnit]) -> ExegesisError | None:
 
 
 def cluster_tasks(kind: JobKind, spec: Spec, missing: Sequence[WorkUnit]) -> Sequence[ClusterTask]:
-    """The tasks of a job for a cluster. Empty where this machine must do what is missing."""
+    """The tasks of a job for a cluster; empty if this machine must compute the missing units."""
     if kind.tasks is not None:
         return kind.tasks(spec)
     text = canonical(spec).decode()

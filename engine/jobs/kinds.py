@@ -40,7 +40,7 @@ MODULES = {
 """The module of each kind, imported when a job is resumed in another process."""
 
 BATCH_UNITS = 16
-"""Units in a batch: the most that is lost on cancellation."""
+"""Maximum number of units in a batch, which is also the most that is lost on cancellation."""
 MIN_SHARE = 0.03
 """Share of the evaluations that must be done before the remaining time can be estimated."""
 
@@ -49,8 +49,8 @@ MIN_SHARE = 0.03
 class UnitStep:
     """The step that a unit belongs to, for the progress text and the time left.
 
-    `place`: position of its example, from 1; 0 if it has several, then its label is shown. `rows`: approximate number
-    of model evaluations. `counted`: name of what its progress counts.
+    `place`: position of its example, from 1, or 0 if it has several; then its label is shown. `rows`: approximate
+    number of model evaluations. `counted`: name of what its progress counts.
     """
 
     title: str
@@ -65,9 +65,9 @@ class WorkUnit:
     """A cached piece of work. It is done when the result store contains `key`.
 
     `compute` returns (meta, arrays), which the runner stores; a unit with `stores_itself` stores its result itself.
-    Consecutive units with the same `batch` are passed to it together, a few at a time: it computes and stores all of
-    them in fewer passes, or raises, and then they are computed one by one. `label`: its name in failures. `group`:
-    plain values shared by the units of one cluster worker; None if a unit does not run on a cluster.
+    Consecutive units with the same `batch` are passed to it together, a few at a time. It computes and stores all of
+    them in fewer passes; if it raises, they are computed one by one. `label`: its name in failures. `group`: plain
+    values shared by the units of one cluster worker; None if a unit does not run on a cluster.
     """
 
     key: str
@@ -80,7 +80,7 @@ class WorkUnit:
 
 
 def unit_groups(units: Sequence[WorkUnit]) -> Iterator[list[WorkUnit]]:
-    """Consecutive units with the same batch, a few at a time; a unit without one is its own group."""
+    """Group consecutive units with the same batch, a few at a time. A unit without a batch is its own group."""
     for _, neighbors in itertools.groupby(units, key=lambda unit: unit.batch or unit.key):
         same = list(neighbors)
         for start in range(0, len(same), BATCH_UNITS):
@@ -95,9 +95,9 @@ def batched_units(
     title: str = "",
     rows: int = 1,
 ) -> Iterator[WorkUnit]:
-    """One unit per item. `work` computes and stores the results of a list of items.
+    """Yield one unit per item. `work` computes and stores the results of a list of items.
 
-    `title`, `rows`: of the units' `UnitStep`; without a title they have none.
+    `title`, `rows`: fields of the units' `UnitStep`; without a title they have none.
     """
     item_of = dict(zip(keys, items, strict=True))
 
@@ -110,16 +110,16 @@ def batched_units(
 
 
 def unreadable_key(work: str, example: Mapping[str, Any], error: ExegesisError) -> str:
-    """A key that is never stored, so every run retries to read the example."""
+    """Return a key that is never stored, so every run tries to read the example again."""
     return key_for({"kind": "picture that cannot be read", "method": work, "example": example, "error": str(error)})
 
 
 @dataclass(frozen=True)
 class JobKind:
-    """A kind of job. `title`: of a job; `plan`: its units; `check`: raises for an invalid specification.
+    """A kind of job.
 
-    `tasks`: the tasks that a cluster has to do. Where None, units with a batch go to the cluster a batch at a time, and
-    the others run on this machine.
+    `title`: title of a job. `plan`: its units. `check`: raises for an invalid specification. `tasks`: tasks for a
+    cluster. If None, units with a batch go to the cluster one batch at a time, and the others run on this machine.
     """
 
     id: str
@@ -139,7 +139,7 @@ def job_kind(
     """Register a function from a specification (plain JSON) to its units, in the order of work.
 
     The function is called again on resume, possibly in another process, and must return the same units and keys.
-    `check` raises `UsageError` for an invalid specification, so that the job is not added. `tasks`: see `JobKind`.
+    `check` raises `UsageError` for an invalid specification, so the job is not added. `tasks`: see `JobKind`.
     """
 
     def register(plan: UnitPlan) -> UnitPlan:
@@ -152,7 +152,7 @@ def job_kind(
 
 
 def kind_of(id: str) -> JobKind:
-    """The kind of this id; each experiment is one. Raises `UsageError` for an unknown id."""
+    """The kind with this id; each experiment is one. Raises `UsageError` for an unknown id."""
     if id not in _kinds and experiments.is_experiment(id):
         return run.job_kind(experiments.experiment(id))
     if id not in _kinds and id in MODULES:
@@ -214,7 +214,7 @@ class RunEstimate:
         return min(int(self._share() * len(self._current)), max(0, len(self._current) - 1))
 
     def seconds_left(self) -> float | None:
-        """The estimated seconds left; None while too little is done."""
+        """The estimated seconds left; None until enough is done."""
         here = self._share() * sum(map(_rows, self._current))
         done, seconds = self._done + here, self._seconds
         if here:
@@ -235,7 +235,7 @@ class RunEstimate:
 
 
 class ClusterEstimate:
-    """Progress and time left of tasks on a cluster. `sizes`: of the tasks, which weight them."""
+    """Progress and time left of tasks on a cluster. `sizes`: sizes of the tasks, used as weights."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self._tasks, self._size = len(sizes), sum(sizes)
@@ -247,11 +247,11 @@ class ClusterEstimate:
         self._ended, self._done = self._ended + 1, self._done + size
 
     def units_under_way(self) -> int:
-        """0: only the workers know it."""
+        """Always 0, because only the workers know it."""
         return 0
 
     def seconds_left(self) -> float | None:
-        """The estimated seconds left; None while no task has ended."""
+        """The estimated seconds left; None until a task has ended."""
         return (monotonic() - self._begun) / self._done * (self._size - self._done) if self._done else None
 
     def label(self) -> str:

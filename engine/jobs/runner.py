@@ -52,7 +52,7 @@ def job_table() -> JobTable:
 def submit(kind: str, spec: Mapping[str, Any]) -> Job:
     """Add a job to this process's queue for the device, and return immediately.
 
-    Raises `UsageError` for an unknown kind, or a spec that is not plain JSON or not valid for the kind.
+    Raises `UsageError` for an unknown kind, or a specification that is not plain JSON or invalid for the kind.
     """
     job = _add(kind, spec, device_queue())
     _wake(job.queue)
@@ -75,7 +75,7 @@ def run_now(job: Job, report: Report = silent, cancel: CancelToken | None = None
 
 
 def resume(id: int) -> Job:
-    """Queue an interrupted, failed or cancelled job again. Finished units are cached.
+    """Queue an interrupted, failed or cancelled job again. Units that are already cached are not computed again.
 
     Raises if the visitor has no access to the models or data of the job.
     """
@@ -88,15 +88,15 @@ def resume(id: int) -> Job:
 
 
 def cancel(id: int) -> Job:
-    """Stop a job of any process: a waiting one at once, a running one before its next pass through the model.
+    """Cancel a job of any process: a waiting one at once, a running one before its next pass through the model.
 
-    What does not run a model is stopped after the unit at hand. Another process notices within a second. Every unit
-    that was stored is kept. Units that are computed together are stored when the last of them is ready, so up to
-    `engine.jobs.kinds.BATCH_UNITS` that were under way are computed again on resume (an ensemble keeps the members it
-    had finished). On a cluster the same holds for the tasks that were under way.
+    Work that does not run a model stops after the current unit. Another process notices within a second. Stored units
+    are kept. Units that are computed together are stored when all are ready, so up to `engine.jobs.kinds.BATCH_UNITS`
+    running units are computed again on resume (an ensemble keeps its finished members). The same holds for running
+    tasks on a cluster.
     """
     table = job_table()
-    get(id)  # one that is not there is an error; one that nobody works on any more is no longer running
+    get(id)  # raises if there is no such job; marks an abandoned one as interrupted
     if table.move(id, ["queued", "interrupted"], state="cancelled", finished=time.time(), error="", label=""):
         return get(id)
     if table.move(id, ["running"], cancel_requested=True):
@@ -121,7 +121,7 @@ def failures(id: int) -> list[UnitFailure]:
 
 
 def count_ahead(job: Job) -> int:
-    """Number of jobs before this one; 0 if it is running or next."""
+    """Number of jobs in the queue before this one; 0 if it is running or has ended."""
     return 0 if job.is_over or job.state == "running" else job_table().count_ahead(job)
 
 
@@ -133,7 +133,7 @@ def forget(id: int) -> None:
 
 
 def wait(id: int, timeout: float | None = None) -> Job:
-    """Wait until the job ends, at most `timeout` seconds, and return it."""
+    """Wait until the job ends or `timeout` seconds have passed, and return it."""
     end = None if timeout is None else time.monotonic() + timeout
     while not (job := get(id)).is_over and (end is None or time.monotonic() < end):
         time.sleep(WAIT_SECONDS)
@@ -180,7 +180,7 @@ def _work(table: JobTable, name: QueueName) -> None:
 
 
 def _empty(table: JobTable, queue: str) -> bool:
-    """Run all jobs of the queue. False if the table of jobs cannot be used, e.g. because the disk is full."""
+    """Run all jobs of the queue. Returns False if the table of jobs cannot be used, e.g. because the disk is full."""
     try:
         while (job := table.next_queued(this_process(), queue)) is not None:
             _start(table, job, silent, CancelToken())
@@ -191,7 +191,7 @@ def _empty(table: JobTable, queue: str) -> bool:
 
 
 def _sign_off(name: QueueName, calls: int) -> bool:
-    """End the worker of a queue atomically, unless it was woken since that many calls."""
+    """End the worker of a queue atomically, unless it was woken since it read `calls`."""
     with _lock:
         if _calls[name] != calls:
             return False
@@ -211,7 +211,7 @@ def _start(table: JobTable, job: Job, report: Report, token: CancelToken) -> Non
 
 
 def _tokens(path: Path, id: int) -> list[CancelToken]:
-    """Tokens of the threads of this process that run the job: usually one."""
+    """Tokens of the threads of this process that run the job, usually one."""
     return [token for name, token in list(_running.items()) if name[:3] == (path, os.getpid(), id)]
 
 
@@ -310,10 +310,10 @@ class _Run:
         return missing
 
     def _compute_on_cluster(self, missing: list[WorkUnit], address: str) -> list[WorkUnit]:
-        """Pass the units to the workers of a cluster. Returns those that this machine must compute.
+        """Run the units on a cluster. Returns those that this machine must compute.
 
-        These are the units that no cluster takes, and what failed there, so that its reason is recorded. What is
-        computed is stored at once: a node that is lost costs only its tasks, which Ray repeats elsewhere.
+        These are the units that cannot run on a cluster, and those that failed there, so that the reason is recorded.
+        Results are stored at once: a lost node costs only its running tasks, which Ray repeats elsewhere.
         """
         tasks = cluster_tasks(kind_of(self.job.kind), self.job.spec, missing)
         if not tasks:
@@ -337,14 +337,14 @@ class _Run:
         return list(left.values())
 
     def _count_lost(self, units: int, error: str) -> None:
-        """Count units that failed on the cluster, and log and keep the first reason."""
+        """Count units that failed on the cluster. The first reason is logged and remembered."""
         if not self.lost:
             self.lost_error = error
             log_event(_log, "task failed on the cluster", logging.WARNING, job=self.job.id, error=error)
         self.lost += units
 
     def note(self) -> str:
-        """What the job's list says beside the state: a trouble of the cache, or of the cluster."""
+        """A note for the list of jobs: problems of the cache, or units that failed on the cluster."""
         failed = failure_note(self.lost, "unit", self.lost_error) if self.lost else ""
         return " ".join(filter(None, [self.store.status, failed]))
 
@@ -418,7 +418,7 @@ class _Run:
 
 
 def _compute(store: Store, unit: WorkUnit, cancel: CancelToken) -> bool:
-    """Compute a unit. False if another process computed it in the meantime."""
+    """Compute a unit. Returns False if another process computed it in the meantime."""
     if not unit.stores_itself:
         return not single_flight(store, unit.key, unit.compute, alone=(Cancelled,), check=cancel.check)[2]
     if store.contains(unit.key):

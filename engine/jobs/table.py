@@ -61,7 +61,7 @@ jobs = sa.Table(
     sa.Column("owner_started", sa.Float, nullable=False),
     sa.Column("heartbeat", sa.Float, nullable=False),
     sa.Column("cancel_requested", sa.Boolean, nullable=False, default=False),
-    sa.Column("spec", sa.Text, nullable=False),  # last: SQLite reads past a long text to reach the columns behind it
+    sa.Column("spec", sa.Text, nullable=False),  # last: SQLite must read a long text to reach the columns after it
     sqlite_autoincrement=True,
 )
 failures = sa.Table(
@@ -77,7 +77,7 @@ _WITHOUT_SPEC = [column for column in jobs.c if column is not jobs.c.spec]
 
 @dataclass(frozen=True)
 class Process:
-    """A process by its host, pid and start time (seconds since 1970), which tells reused pids apart."""
+    """A process by host, pid and start time (seconds since 1970), which distinguishes reused pids."""
 
     host: str
     pid: int
@@ -183,9 +183,9 @@ class UnitFailure:
 
 
 class JobTable:
-    """All jobs of all processes. `status`: empty, or a sentence if they are not stored on disk.
+    """All jobs of all processes. `status`: empty, or a message if they are not stored on disk.
 
-    `at_work`: tells whether a thread of this process runs a job; by default every running job counts.
+    `at_work`: returns whether a thread of this process runs a job; by default always True.
     """
 
     def __init__(self, path: Path, at_work: Callable[[int], bool] = lambda _: True) -> None:
@@ -236,7 +236,7 @@ class JobTable:
             return connection.execute(sa.select(sa.func.count()).where(same & ahead)).scalar_one()
 
     def count_by_state(self) -> dict[str, int]:
-        """Number of jobs in each state, of all processes, as it was last written."""
+        """Number of jobs in each state, over all processes, as last written."""
         count = sa.select(jobs.c.state, sa.func.count()).group_by(jobs.c.state)
         with self._begin(reading=True) as connection:
             return {row[0]: row[1] for row in connection.execute(count)}
@@ -354,7 +354,7 @@ class JobTable:
         except (SQLAlchemyError, UnicodeDecodeError) as error:
             if isinstance(error, IntegrityError) or not is_damage(_driver_error(error), self.path):
                 raise ExegesisError(f"The list of jobs {self.path} cannot be used: {_cause(error)}.") from error
-            if self._inode == _inode(self.path):  # else another process has renamed it
+            if self._inode == _inode(self.path):  # otherwise another process has renamed it
                 self._engine.dispose()
                 self._engine = self._start_anew()
             raise ExegesisError(f"{self.status} Try again.") from error

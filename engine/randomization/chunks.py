@@ -1,4 +1,4 @@
-"""The work on one model: randomize a private copy stage by stage, and explain it by all methods each time.
+"""The work on one model: randomize a private copy stage by stage, and explain it with all methods each time.
 
 The unit of computing and caching is a chunk: the maps of a few examples by one method at one stage, or the predictions.
 """
@@ -37,13 +37,13 @@ from engine.store import result_store
 from engine.task import Attribution, Task, TaskItem
 
 VERSION = 1
-"""Incremented whenever the numbers of a map or a prediction change."""
+"""Increase it whenever the values of a map or a prediction change."""
 PREDICTION = ""
-"""The method of chunks of predictions."""
+"""The `method` of chunks of predictions."""
 CHUNK_SIZE = 16
-"""Examples in a chunk, of similar length to save padding. An interrupted run loses at most one chunk."""
+"""Number of examples in a chunk, of similar length to save padding. A stopped run loses at most one chunk."""
 REMEMBERED = 128
-"""Encoded inputs in memory: images are large."""
+"""Number of encoded inputs held in memory, since pictures are large."""
 
 Setting = tuple[tuple[str, ...], int]
 """The randomized parts and the seed."""
@@ -52,9 +52,10 @@ Scores = Float[np.ndarray, "seq"]
 
 @dataclass(frozen=True)
 class Chunk:
-    """A piece of work. `parts`: the randomized parts in cascade order. `seed`: of the randomization, 0 without one.
+    """A piece of work: the maps of some examples by one method, or their predictions.
 
-    `indices`: of the examples in the data set. `method`: of the maps, or `PREDICTION`. `key`: in the cache.
+    `parts`: the randomized parts in cascade order. `seed`: seed of the randomization, 0 without one. `indices`: indices
+    of the examples in the data set. `method`: method of the maps, or `PREDICTION`. `key`: cache key.
     """
 
     parts: tuple[str, ...]
@@ -71,7 +72,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class ChunkMaps:
-    """Scores by example, including special tokens. `failed`: reasons of the examples without scores."""
+    """Scores by example, including special tokens. `failed`: reasons why examples have no scores."""
 
     scores: Mapping[int, Scores]
     failed: Mapping[int, str] = field(default_factory=dict)
@@ -83,7 +84,7 @@ class ChunkMaps:
 
 @dataclass(frozen=True)
 class ModelInput:
-    """An example as the model reads it, independent of its weights. `grid`: None for a text."""
+    """The tokens of an example, which do not depend on the model's weights. `grid`: None for a text."""
 
     tokens: tuple[Token, ...]
     grid: tuple[int, int] | None
@@ -91,15 +92,15 @@ class ModelInput:
 
     @property
     def features(self) -> np.ndarray:
-        """The ranked positions: all but special tokens."""
+        """The ranked positions: all except special tokens."""
         return np.flatnonzero([not token.special for token in self.tokens])
 
 
 @dataclass(frozen=True)
 class ChunkPredictions:
-    """Predictions by example; `inputs` only for the original model. `failed`: reasons of examples without one.
+    """Predictions by example. `inputs`: only for the original model. `failed`: reasons why examples have none.
 
-    `lasting`: whether all failures are unreadable examples; other failures may succeed when retried.
+    `lasting`: whether all failures are unreadable examples; other failures may succeed on a retry.
     """
 
     predictions: Mapping[int, Prediction]
@@ -140,7 +141,7 @@ def find_chunk(chunk: Chunk) -> ChunkResult | None:
 
 
 class ModelWork:
-    """The work of one plan on one model. `faults`: reasons of unreadable examples. `batches`: indices by chunk."""
+    """The work of one plan on one model. `faults`: reasons why examples are unreadable. `batches`: indices by chunk."""
 
     def __init__(self, plan: RandomizationPlan, model: str, sample: Sample) -> None:
         self.plan, self.model, self.sample = plan, model, sample
@@ -155,7 +156,7 @@ class ModelWork:
         self._encoded: Callable[[AnyClassifier, int], EncodedInput] = lru_cache(maxsize=REMEMBERED)(self._encode)
 
     def _read_all(self) -> dict[int, str]:
-        """The keys of the examples by index."""
+        """Read all examples and return their keys by index."""
         keys = {}
         for one in (one for group in self.sample.groups() for one in group):
             if isinstance(one, SourceExample):
@@ -165,12 +166,12 @@ class ModelWork:
         return keys
 
     def settings(self) -> list[Setting]:
-        """The settings of the stages without repetition, the original model first."""
+        """The distinct settings of the stages, the original model first."""
         settings = ((stage.parts, seed) for seed in self.plan.all_seeds for stage in self.stages)
         return [(ORIGINAL, 0), *dict.fromkeys(settings)]
 
     def chunk(self, setting: Setting, indices: tuple[int, ...], method: str) -> Chunk:
-        """The chunk with its key. Reads the model's files but does not load it."""
+        """Return a chunk with its key. Reads the model's files without loading it."""
         parts, seed = setting
         parts_of_key = {
             "kind": "randomized",
@@ -192,17 +193,17 @@ class ModelWork:
         return [method, method_key(known, params, self.model), keyed_params(params), self.plan.seed]
 
     def chunks(self, setting: Setting, indices: tuple[int, ...]) -> list[Chunk]:
-        """The predictions, then the maps of each method."""
+        """The chunks of one setting and batch: the predictions, then the maps of each method."""
         return [self.chunk(setting, indices, method) for method in (PREDICTION, *self.plan.methods_with_baselines)]
 
     def all_chunks(self) -> Iterator[Chunk]:
-        """All chunks in the order of work."""
+        """Yield all chunks in the order of work."""
         for setting in self.settings():
             for indices in self.batches:
                 yield from self.chunks(setting, indices)
 
     def do(self, chunks: Sequence[Chunk]) -> dict[str, ChunkResult]:
-        """The results of chunks by key, cached or computed. Results with temporary failures are not stored."""
+        """Return the results of chunks by key, computed if not cached. Temporary failures are not stored."""
         results: dict[str, ChunkResult] = {}
         for _, same in itertools.groupby(chunks, key=lambda chunk: chunk.stage):
             own = list(same)
@@ -226,9 +227,9 @@ class ModelWork:
         return self._originals[indices]
 
     def _compute(self, missing: Sequence[Chunk]) -> dict[str, ChunkResult]:
-        """Compute chunks of one stage and the same examples.
+        """Compute chunks of the same stage and examples.
 
-        The device is released after each method; attention methods run together and share forward passes.
+        The device is released after each method. Attention methods run together and share forward passes.
         """
         apart = [[chunk] for chunk in missing if not self._reads_attention(chunk.method)]
         together = [chunk for chunk in missing if self._reads_attention(chunk.method)]
@@ -305,7 +306,7 @@ class ModelWork:
         return attributions
 
     def _seed(self, chunk: Chunk) -> int:
-        """The seed of a method: the same at all stages, except for baselines."""
+        """The seed of the method: the same at all stages, except for baselines."""
         if not chunk.parts or not is_baseline(chunk.method, self.plan.kind):
             return self.plan.seed
         stage = {"kind": "random order", "stage": [list(chunk.parts), chunk.seed]}
@@ -318,7 +319,7 @@ class ModelWork:
         return known.family == "attention" and not known.differentiable
 
     def _inputs(self, model: AnyClassifier, indices: Sequence[int], failed: dict[int, str]) -> dict[int, EncodedInput]:
-        """The encoded examples. `failed` receives the reasons of those that cannot be encoded."""
+        """Encode the examples. Reasons why examples cannot be encoded are added to `failed`."""
         inputs = {}
         for index in indices:
             try:
@@ -351,9 +352,9 @@ def _model_input(coded: EncodedInput) -> ModelInput:
 
 @dataclass(frozen=True)
 class StageMaps:
-    """The results of one example at one stage. `stage`: None for the original model. `prediction`: at this stage.
+    """The results of one example at one stage. `stage`: None for the original model.
 
-    `maps`: by method, for the explained class; failed methods are missing.
+    `prediction`: prediction at this stage. `maps`: maps of the explained class by method; failed methods are missing.
     """
 
     stage: Stage | None
@@ -364,10 +365,10 @@ class StageMaps:
 def stage_maps(
     plan: RandomizationPlan, model: str, sample: Sample, index: int, seed: int | None = None
 ) -> list[StageMaps]:
-    """The cached results of one example: the original model, then the stages in the order of `stages_of`.
+    """Read the cached results of one example: the original model, then the stages in the order of `stages_of`.
 
-    `index`: of the example in the data set, one of `ModelRandomization.examples`. `seed`: of the randomization, the
-    first one if None. No model is loaded. Raises for an example or a seed that is not in the plan.
+    `index`: index of the example in the data set, one of `ModelRandomization.examples`. `seed`: seed of the
+    randomization; None for the first one. No model is loaded. Raises for an example or a seed that is not in the plan.
     """
     reader = _Reader(plan, model, sample, index)
     seed = plan.seed if seed is None else seed
@@ -393,7 +394,7 @@ class _Reader:
         self.indices = own
 
     def predictions(self, setting: Setting) -> ChunkPredictions | None:
-        """The predictions of the chunk, None if it has none for the example."""
+        """The predictions of the chunk; None if there is none for the example."""
         result = find_chunk(self.work.chunk(setting, self.indices, PREDICTION))
         return result if isinstance(result, ChunkPredictions) and self.index in result.predictions else None
 

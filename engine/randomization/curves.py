@@ -1,7 +1,7 @@
 """The curves of a randomization, the verdict on each method, and the examples that changed most.
 
-A curve is the mean over examples at each stage with its 95% interval and the number of missing values. Verdicts follow
-from intervals, never from means alone.
+A curve is the mean over examples at each stage, with its 95% interval and the number of missing values. Verdicts are
+based on intervals, never on means alone.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from engine.randomization.result import (
 
 NO_ANSWER = "the prediction of the randomized model is not a number"
 NEAR_ZERO = 0.2
-"""Correlations up to this count as zero: with 25 tokens, chance alone reaches it in a sixth of all maps."""
+"""Correlations up to this value count as zero: with 25 tokens, a sixth of all random maps reach it."""
 HIGH = 0.7
 UNMOVED = 0.95
-"""Correlations from this on count as unchanged."""
+"""Correlations from this value on count as unchanged."""
 FEW = 5
-"""Examples with a correlation that a verdict needs."""
+"""Smallest number of examples with a correlation for a verdict."""
 SAME_CLASS = 0.9
-"""If more predictions than this keep their class at every stage, the model did not change and nothing is tested."""
+"""If a larger share of predictions keeps its class at every stage, the model did not change, so nothing is tested."""
 KINDS = ("at_once", "falls", "partly", "high", "invariant", "unsure", "no_order", "same_model", "baseline")
-"""The first five: falls to zero at the first stage; falls later; falls partly; stays high; hardly changes."""
+"""The first five: falls to zero at the first stage; falls to zero later; falls partly; stays high; hardly changes."""
 ORDERS = ("index", "most", "least")
 """Data set order; most changed first; least changed first."""
 
@@ -49,8 +49,8 @@ Outcome = tuple[str, bool | None, str]
 class CurvePoint:
     """The mean over `n` examples of each example's mean over the seeds; None if no example has a value.
 
-    `interval`: over examples, given these seeds. `by_seed`: the mean of each randomization, None if undefined; their
-    spread shows the effect of another randomization. `skipped`: the number of maps (an example at a seed) without a
+    `interval`: over examples, for these seeds. `by_seed`: mean of each randomization, None if undefined; their spread
+    shows how much the result depends on the randomization. `skipped`: number of maps (an example at a seed) without a
     value, by reason.
     """
 
@@ -74,9 +74,10 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class Curve:
-    """A metric by the stages of a mode. `method`: empty for predictions.
+    """A metric over the stages of a mode. `method`: empty for predictions.
 
-    `start`: the value on the original model: 1 for a similarity, the mean probability of the class, 0 changed classes.
+    `start`: the value for the original model: 1 for a similarity, the mean probability of the class, or 0 changed
+    classes.
     """
 
     model: str
@@ -89,7 +90,7 @@ class Curve:
 
 
 def curves_of(result: ModelRandomization, seed: int = 0) -> list[Curve]:
-    """The curves of each mode: those of each method and measure, then those of the predictions."""
+    """The curves of each mode: one per method and measure, then those of the predictions."""
     return [
         curve
         for mode in dict.fromkeys(stage.mode for stage in result.stages)
@@ -160,7 +161,8 @@ class Verdict:
     """The verdict on a method.
 
     `kind`: one of `KINDS`. `passes`: whether its maps depend on the model's parameters as they should; None if
-    undecided or not applicable. `still`: number of first stages with an unchanged map. `reason`: for people.
+    undecided or not applicable. `still`: number of initial stages at which the map is unchanged. `reason`: an
+    explanation for readers.
     """
 
     method: str
@@ -171,11 +173,11 @@ class Verdict:
 
 
 def judge(signed: Curve, sizes: Curve | None = None, kind: str = "text") -> Verdict:
-    """Judge a method by its curves of Spearman's rho in the cascading mode, of signed and of absolute scores (`sizes`).
+    """Judge a method by its curves in the cascading mode: Spearman's rho of signed and of absolute scores (`sizes`).
 
     A correlation is about zero if the upper end of its 95% interval is at most `NEAR_ZERO`, and high if the lower end
-    is at least `HIGH`. A method whose signs become random while the order of its absolute scores remains does not
-    pass. The independent mode is not judged.
+    is at least `HIGH`. A method whose signs become random while the order of its absolute scores remains does not pass.
+    The independent mode is not judged.
     """
     points = [point for point in signed.points if point.value is not None]
     still = next((place for place, point in enumerate(points) if point.low < UNMOVED), len(points))
@@ -200,7 +202,7 @@ def judge(signed: Curve, sizes: Curve | None = None, kind: str = "text") -> Verd
 
 
 def _outcome(points: Sequence[CurvePoint], sizes: Curve | None, still: int) -> Outcome:
-    """The outcome by the last stage, and if that is about zero, by all stages."""
+    """The outcome at the last stage; if the correlation is about zero there, all stages decide."""
     last, unmoved = points[-1], ""
     if still:
         many = "first randomized part" if still == 1 else f"first {still} randomized parts"
@@ -237,7 +239,7 @@ def _at(point: CurvePoint) -> str:
 
 
 def _hundredths(value: float) -> str:
-    """Two decimals with a typographic minus, and none before a rounded zero."""
+    """Format with two decimals and a typographic minus, but without a minus before a rounded zero."""
     return f"{round(value, 2) + 0.0:.2f}".replace("-", "\u2212")
 
 
@@ -268,9 +270,9 @@ def _same_class(result: ModelRandomization) -> float | None:
 def changes_of(
     result: ModelRandomization, method: str, mode: str, stage: int, measure: str
 ) -> Float[np.ndarray, "example"]:
-    """The similarity of each example's map to the original: the mean over seeds and stages, NaN if undefined.
+    """Similarity of each example's map to the original: the mean over seeds and stages, NaN if undefined.
 
-    `stage`: a stage number of that mode, 0 for all stages.
+    `stage`: a stage number of that mode, or 0 for all stages.
     """
     which = [at for at, one in enumerate(result.stages) if one.mode == mode and stage in (0, one.number)]
     own = result.likeness[which][:, :, result.methods.index(method), MEASURES.index(measure)]
@@ -281,7 +283,7 @@ def changes_of(
 
 
 def order_examples(result: ModelRandomization, changes: Float[np.ndarray, "example"], order: str) -> list[int]:
-    """The positions of the examples in `result.examples`, sorted by one of `ORDERS`; NaN comes last."""
+    """Sort the positions of the examples in `result.examples` by one of `ORDERS`; NaN comes last."""
     if order == ORDERS[0]:
         return sorted(range(len(result.examples)), key=result.examples.__getitem__)
     keys = changes if order == ORDERS[1] else -changes
@@ -289,7 +291,7 @@ def order_examples(result: ModelRandomization, changes: Float[np.ndarray, "examp
 
 
 def to_json(found: RandomizationResult) -> dict[str, Any]:
-    """The plan, and for each model the curves and verdicts: the output of `exegesis randomize --json`."""
+    """The output of `exegesis randomize --json`: the plan, and the curves and verdicts of each model."""
     return {
         "plan": {**found.plan.as_plain(), "company": list(found.plan.methods_with_baselines)},
         "models": [_model_json(found.plan, one) for one in found.models],
@@ -297,7 +299,7 @@ def to_json(found: RandomizationResult) -> dict[str, Any]:
 
 
 def _model_json(plan: RandomizationPlan, result: ModelRandomization) -> dict[str, Any]:
-    """`failed`: examples that could not be explained, with the reason."""
+    """Plain values of one model. `failed`: examples that could not be explained, with the reason."""
     return {
         "model": result.model,
         "dataset": result.dataset,
@@ -311,13 +313,13 @@ def _model_json(plan: RandomizationPlan, result: ModelRandomization) -> dict[str
 
 
 def _curve_json(curve: Curve) -> dict[str, Any]:
-    """`method`: None for predictions. `start`: the value on the original model."""
+    """Plain values of a curve. `method`: None for predictions. `start`: the value for the original model."""
     named = {"mode": curve.mode, "method": curve.method or None, "metric": curve.metric, "start": curve.start}
     return named | {"points": [_point_json(point) for point in curve.points]}
 
 
 def _point_json(point: CurvePoint) -> dict[str, Any]:
-    """`low`, `high`: ends of the 95% interval over examples. `by_seed`: the mean of each randomization."""
+    """Plain values of a point. `low`, `high`: ends of the 95% interval. `by_seed`: the mean of each randomization."""
     low, high = point.interval or (None, None)
     return {
         "stage": point.stage.number,

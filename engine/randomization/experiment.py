@@ -1,4 +1,4 @@
-"""The steps of the experiment `randomize`: its sample, its units, and the result on a model."""
+"""Run the experiment `randomize`: sample, work units and the result on a model."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ __all__ = [
 ]  # fmt: skip
 
 VERSIONS = [1, chunk_work.VERSION]
-"""The first is incremented whenever the numbers of a measure change."""
+"""Increase the first whenever the values of a measure change."""
 ModelResult = ModelRandomization
 Result = RandomizationResult
 
@@ -59,9 +59,9 @@ def randomize(
 ) -> RandomizationResult:
     """Explain a sample of examples with every method at every stage of every model.
 
-    `more`: other fields of the plan. A random baseline is added. Each chunk of work is cached, so an interrupted run
-    resumes, and another method, mode or seed reuses the rest. Failed examples are left out with the reason. Raises for
-    an invalid plan, an unreadable data set, and a model that cannot be randomized.
+    `more`: other fields of the plan. A random baseline is added. Each chunk of work is cached, so a stopped run can be
+    continued, and another method, mode or seed reuses the rest. Examples that fail are skipped with a reason. Errors:
+    an invalid plan, a data set that cannot be read, a model that cannot be randomized.
     """
     plan = RandomizationPlan(tuple(models), dataset, tuple(methods), **more)  # type: ignore[arg-type]
     result: RandomizationResult = carry_out(plan, report, cancel)
@@ -69,7 +69,10 @@ def randomize(
 
 
 def check(plan: RandomizationPlan) -> None:
-    """Raise if no method depends on the model, or one is imported and cannot be recomputed on random models."""
+    """Refuse a plan without a method that depends on the model, and imported methods.
+
+    The maps of an imported method cannot be recomputed on randomized models.
+    """
     if imported := [method for method in plan.methods if method.startswith(IMPORTED_PREFIX)]:
         raise UsageError(
             f"methods: {', '.join(imported)} was imported, and its maps cannot be recomputed on a randomized model. "
@@ -83,14 +86,14 @@ def check(plan: RandomizationPlan) -> None:
 
 
 def sample(plan: RandomizationPlan) -> Sample:
-    """The examples, the same as in an evaluation with this seed. Raises for an unreadable data set."""
+    """Draw the sample of examples, the same as an evaluation with this seed. Errors: a data set that cannot be read."""
     return draw_sample(plan.kind, plan.dataset, plan.split, plan.examples, plan.seed)
 
 
 def units(plan: RandomizationPlan, sample: Sample) -> Units:
-    """The units of work: by stage, the predictions of a chunk of examples, and their maps by each method.
+    """Work units by stage: the predictions of a chunk of examples, then their maps by each method.
 
-    Each stage and seed is a group for one worker, which randomizes a copy of its own.
+    The units of a stage and seed form a group for one worker, which randomizes its own copy.
     """
     [model] = plan.models
     work = ModelWork(plan, model, sample)
@@ -122,7 +125,7 @@ def _do(work: ModelWork, chunks: Sequence[Chunk]) -> None:
 
 
 def assemble(plan: RandomizationPlan, sample: Sample, report: Report) -> ModelRandomization:
-    """Compare each chunk, cached or computed, with the original model."""
+    """Collect all chunks, computing those that are not cached, and compare them with the original model."""
     [model] = plan.models
     work = ModelWork(plan, model, sample)
     assembly, settings = _Assembly(work), work.settings()
@@ -141,7 +144,7 @@ def assemble(plan: RandomizationPlan, sample: Sample, report: Report) -> ModelRa
 
 
 class _Assembly:
-    """Compares each map of one model with the original as it arrives. The chunks of the original model come first."""
+    """Compares the maps of one model with the originals. The chunks of the original model must be added first."""
 
     def __init__(self, work: ModelWork) -> None:
         self.work, self.methods = work, work.plan.methods_with_baselines
@@ -205,7 +208,7 @@ class _Assembly:
         return known.is_signed(vars(from_mapping(known.params, given, method)))
 
     def _places(self, setting: Setting) -> Iterator[tuple[int, int]]:
-        """The positions of the stages (in both modes if they share it) and of the seed of a setting."""
+        """The positions of the stages (both modes if they share it) and of the seed of a setting."""
         draw = self.work.plan.all_seeds.index(setting[1])
         return ((at, draw) for at, stage in enumerate(self.work.stages) if stage.parts == setting[0])
 
@@ -235,7 +238,7 @@ class _Assembly:
         for index, scores in result.scores.items():
             read, place, before = self.inputs[index], self.place[index], self.originals.get((method, index))
             if before is None:
-                continue  # the reason is noted already
+                continue  # the reason is recorded already
             after = scores[read.features]
             if why := no_order(before, after):
                 self.why[(*at, which, place)] = self._code(why)

@@ -1,11 +1,11 @@
 """A private copy of a model and its parts that can be randomized: head, blocks and embeddings.
 
-No weight is in two parts. A block is attention and MLP with their LayerNorms. The head is everything after the last
-block, including a final LayerNorm and a pooler; the embeddings are everything before the first block, including their
-LayerNorm. Where a language model's head shares the matrix of the embeddings (tied weights), the matrix belongs to the
-embeddings, so that the head is the final LayerNorm alone, and randomizing the embeddings changes both. T5's relative
-position bias, which all blocks share, belongs to the first block, where it is computed and initialized: randomizing
-only T5's first block changes the attention of all blocks.
+Each weight belongs to exactly one part. A block is attention and MLP with their LayerNorms. The head is everything
+after the last block, including a final LayerNorm and a pooler; the embeddings are everything before the first block,
+including their LayerNorm. If a language model's head shares the matrix of the embeddings (tied weights), the matrix
+belongs to the embeddings; the head is then only the final LayerNorm, and randomizing the embeddings changes both. T5's
+relative position bias, which all blocks share, belongs to the first block, where it is computed and initialized:
+randomizing only T5's first block changes the attention of all blocks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Weights = dict[str, "torch.Tensor"]
 class ModelCopy:
     """A copy of a loaded model for one thread. Only new weights need memory: at most as much as the model itself.
 
-    The loaded model, which other threads may use, is never written to. The copy has its own memo, which is cleared
+    The loaded model may be in use by other threads and is never modified. The copy has its own memo, which is cleared
     when other parts are randomized.
     """
 
@@ -72,7 +72,10 @@ class ModelCopy:
 
 
 def weights_of(model: AnyClassifier) -> dict[str, tuple[str, ...]]:
-    """The parameter names of each part. Tied parameters have one name."""
+    """The parameter names of each part. Tied parameters have one name.
+
+    Errors: the model has no blocks, or a part without known weights.
+    """
     names = [name for name, _ in model.module.named_parameters()]
     places = range(len(model.blocks))
     prefixes: dict[str, tuple[str, ...]] = {str(at + 1): (f"{model.adapter.blocks}.{at}.",) for at in places}
@@ -123,11 +126,11 @@ def fingerprint(module: torch.nn.Module) -> str:
 
 
 def reinitialize(model: AnyClassifier, part: str, names: Sequence[str], seed: int) -> Weights:
-    """Initialize the weights of one part anew with the model's own initializer, precision and device.
+    """Reinitialize the weights of one part with the model's own initializer, precision and device.
 
     The same seed gives the same weights on any device. The weights of an adapter were merged into the base when the
-    model was loaded, so both are replaced. Raises if the initializer does not set a weight, or leaves the whole part
-    unchanged; single LayerNorms or biases may keep their initial values.
+    model was loaded, so both are replaced. Raises if the initializer does not set a weight or leaves the whole part
+    unchanged; individual LayerNorms or biases may keep their initial values.
     """
     fresh = _initialize(model, names, seed_of(part, seed))
     unset = [name for name, values in fresh.items() if values.isnan().any()]
@@ -143,18 +146,18 @@ def reinitialize(model: AnyClassifier, part: str, names: Sequence[str], seed: in
 
 
 def seed_of(part: str, seed: int) -> int:
-    """The seed for torch, specific to the part, whatever else is randomized with it."""
+    """The seed for torch, which depends on the part but not on what else is randomized."""
     return int(key_for({"kind": "fresh weights", "part": part, "seed": seed})[:15], 16)
 
 
 def _initialize(model: AnyClassifier, names: Sequence[str], seed: int) -> Weights:
-    # On the CPU in float32, in a copy filled with NaN, so that weights that are not set are noticed. New parameters
-    # also lack the mark of loaded weights, which transformers' initializers skip.
+    # On the CPU in float32, in a copy filled with NaN, so that unset weights are detected. New parameters also lack
+    # the flag of loaded weights, which makes transformers' initializers skip them.
     own = dict(model.module.named_parameters())
     blank = {name: torch.full(own[name].shape, torch.nan) for name in names}
     module: Any = copy_of(model.module)
     with replace_weights(module, blank), torch.random.fork_rng(devices=[]), torch.no_grad():
-        torch.default_generator.manual_seed(seed)  # the CPU's alone: others may be drawing on the device
+        torch.default_generator.manual_seed(seed)  # only the CPU's: other threads may be drawing on the device
         for part in _whole_modules(module, names):
             module._init_weights(part)
         fresh = dict(module.named_parameters())
@@ -162,7 +165,7 @@ def _initialize(model: AnyClassifier, names: Sequence[str], seed: int) -> Weight
 
 
 def _whole_modules(module: Any, names: Sequence[str]) -> Iterable[Any]:
-    """The modules with all their parameters among these, children before parents, as initializers expect."""
+    """The modules whose parameters are all among these names, children before parents, as initializers expect."""
     wanted = set(names)
     known = {id(parameter): name for name, parameter in module.named_parameters()}
     for part in reversed(list(module.modules())):

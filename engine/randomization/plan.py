@@ -11,7 +11,7 @@ from engine.experiments.options import ExperimentPlan
 from engine.params import Plain, option
 
 MODES = ("cascading", "independent")
-"""Randomize from the last part down, cumulatively; or one part at a time, the others as trained."""
+"""Randomize parts cumulatively from the last one down, or one part at a time with the others as trained."""
 MODE_TITLES = {MODES[0]: "Cascading", MODES[1]: "Independent"}
 MODE_WORDS = {
     MODES[0]: "randomizes blocks from the last to the first, cumulatively",
@@ -19,18 +19,21 @@ MODE_WORDS = {
 }
 THESIS_METHODS = ("gradient", "gradient_x_input", "integrated_gradients", "attention_mean", "attention_rollout")
 TEXT_METHODS = ("gradient_l2", *THESIS_METHODS[1:])
-"""Preselected for texts, where the signed sum of the gradient is zero on models with layer norm."""
+"""Preselected for texts, for which the sum of the gradient over dimensions is 0 on models with layer norm."""
 USUAL_PARAMS: Mapping[str, Mapping[str, Plain]] = {"integrated_gradients": {"steps": "fixed", "n_steps": 33}}
-"""Where a method's defaults do not suit: on random models the logit hardly changes along the path, so adaptive steps
-would not converge."""
+"""Parameters that replace unsuitable defaults.
+
+On random models the logit hardly changes along the path, so adaptive steps would not converge.
+"""
 
 
 @dataclass(frozen=True)
 class RandomizationPlan(ExperimentPlan):
-    """The plan. `seeds`: number of randomizations of each part, with the seeds `seed`, `seed` + 1, ...
+    """The plan of a randomization.
 
-    `head`, `embeddings`: whether these are randomized too, first and last. `params`: parameters of methods that differ
-    from `USUAL_PARAMS` and their defaults.
+    `seeds`: number of randomizations of each part, with the seeds `seed`, `seed` + 1, ... `head`, `embeddings`: whether
+    to randomize these too, first and last. `params`: method parameters that differ from `USUAL_PARAMS` and the
+    defaults.
     """
 
     models: tuple[str, ...] = options.models()

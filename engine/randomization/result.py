@@ -27,9 +27,9 @@ WHY_NOT = {
     "perturbation": "it uses only the model's predictions, not its parameters",
     "ensemble": "some of its members use only the model's predictions",
 }
-"""Why the thesis leaves out the methods of a family."""
+"""Reasons why the thesis excludes the methods of a family."""
 MEASURES = ("spearman", "spearman_abs", "top_k", "ssim")
-"""Spearman's rho of signed and of absolute scores; the shared part of the top 15%; structural similarity."""
+"""Spearman's rho of signed and of absolute scores; overlap of the top 15%; structural similarity."""
 FLAT_BEFORE = "its original map is constant, so it has no ranking"
 FLAT_AFTER = "its map of the randomized model is constant, so it has no ranking"
 WINDOW = 7
@@ -37,13 +37,13 @@ SMALL = (0.01, 0.03)
 """K1 and K2 of Wang et al. (2004)."""
 
 PREDICTIONS = ("probability", "class_changed")
-"""Probability of the explained class (or the score of a regression); whether the predicted class changed."""
+"""Probability of the explained class (or the score of a regression model), and whether the predicted class changed."""
 TIED = (
     "The matrix of the head is that of the embeddings: “head” randomizes only the final norm, and “embeddings” the "
     "matrix of both."
 )
 FINE = -1
-"""In `why`: the map has a similarity."""
+"""Value of `why` for a map with a defined similarity."""
 COLUMNS = {
     "model": str, "dataset": str, "example": int, "method": str, "metric": str, "value": float, "mode": str,
     "block": str, "seed": int, "stage": int,
@@ -72,7 +72,7 @@ class Stage:
 
 
 def stages_of(plan: RandomizationPlan, blocks: int) -> tuple[Stage, ...]:
-    """The stages of each mode in order. Both modes share the first stage, whose maps are computed once."""
+    """The stages of each mode in order. Both modes share the first stage, whose maps are computed only once."""
     order = parts_in_order(blocks, plan.head, plan.embeddings)
     return tuple(
         Stage(mode, part, place + 1, order[: place + 1] if mode == MODES[0] else (part,))
@@ -82,7 +82,7 @@ def stages_of(plan: RandomizationPlan, blocks: int) -> tuple[Stage, ...]:
 
 
 def parts_in_order(blocks: int, head: bool, embeddings: bool) -> tuple[str, ...]:
-    """The parts in the order of a cascade, from output to input. Block 1 is the first."""
+    """The parts in the order of a cascade, from output to input. Block 1 is next to the input."""
     between = [str(number) for number in range(blocks, 0, -1)]
     return (*([HEAD] if head else []), *between, *([EMBEDDINGS] if embeddings else []))
 
@@ -99,12 +99,12 @@ def parts_words(parts: Sequence[str]) -> str:
 
 
 def not_applicable(method: str, kind: str = "text") -> str:
-    """The reason why the thesis (section 4) leaves out such a method; empty if the check applies to it."""
+    """The reason why the thesis (section 4) excludes the method; empty if the check applies to it."""
     return WHY_NOT.get(explainer(method, kind).family, "")
 
 
 def is_baseline(method: str, kind: str = "text") -> bool:
-    """Whether the method ignores the model. Such a map is drawn anew at each stage and shows the level of chance."""
+    """Whether the method ignores the model. Its map is drawn anew at each stage and shows the chance level."""
     return explainer(method, kind).family == BASELINE
 
 
@@ -112,10 +112,11 @@ def is_baseline(method: str, kind: str = "text") -> bool:
 class ModelRandomization:
     """The result on one model and `examples` (indices in the data set). The cache stores it field by field.
 
-    `targets`: the explained classes, which the original model predicts or a prompt names. `likeness`: the similarity,
-    NaN if undefined. `why`: index of the reason in `reasons`, or `FINE`. `before`, `after`: the probability of the
-    explained class. `changed`: whether another class than by the original model is predicted. `failed`: reasons by the
-    examples that could not be explained. `complete`: whether no map failed. `notes`: what to know of the model's parts.
+    `targets`: the explained classes, predicted by the original model or named by a prompt. `likeness`: the
+    similarities, NaN if undefined. `why`: index of the reason in `reasons`, or `FINE`. `before`, `after`: probability
+    of the explained class. `changed`: whether the predicted class differs from that of the original model. `failed`:
+    reasons why examples could not be explained, by index. `complete`: whether no map failed. `notes`: remarks on the
+    model's parts.
     """
 
     model: str
@@ -160,7 +161,7 @@ class RandomizationResult(ExperimentResult):
 
 
 def rows(found: ModelRandomization) -> Iterator[dict[str, Any]]:
-    """The rows by stage: the predictions, then the maps of each method."""
+    """Yield the rows by stage: the predictions, then the maps of each method."""
     for at, stage in enumerate(found.stages):
         for draw, seed in enumerate(found.seeds):
             shared = {"mode": stage.mode, "block": stage.block, "seed": seed, "stage": stage.number}
@@ -195,11 +196,11 @@ def likeness(before: Map, after: Map, grid: tuple[int, int] | None, signed: bool
 
 
 def ssim(one: Float[np.ndarray, "row column"], other: Float[np.ndarray, "row column"], spread: float) -> float | None:
-    """Structural similarity (Wang et al., 2004, eq. 13), from -1 to 1 for equal maps; None if the map is too small.
+    """Structural similarity (Wang et al., 2004, eq. 13), from -1 to 1 (equal maps); None if the map is too small.
 
-    Each map is divided by its largest absolute value. `spread`: the range of the values then, 2 for signed maps, else
-    1. The result is the mean over all square windows of 7 x 7 patches (or the largest odd number that fits) inside the
-    map, with sample variances.
+    Each map is divided by its largest absolute value. `spread`: the range of the values after that, 2 for signed maps,
+    else 1. The result is the mean over all square windows of 7 x 7 patches (or the largest odd number that fits) inside
+    the map, with sample variances.
     """
     width = min(WINDOW, *(side - (side + 1) % 2 for side in one.shape))
     if width < 3:

@@ -1,4 +1,4 @@
-"""Claims about a model as rules over its inputs, and tests of them: `plan` declares the experiment `rules`.
+"""Claims about a model, written as rules over its inputs, and tests of these claims.
 
-Importing this package loads nothing, so that the command line starts quickly.
+`plan` declares the experiment `rules`. Importing this package imports no modules, so the command line starts quickly.
 """

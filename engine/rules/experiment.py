@@ -1,4 +1,4 @@
-"""The experiment `rules` carried out: each rule on the examples of a data set, beside what attribution names."""
+"""Run the experiment `rules`: test each rule on the examples of a data set, and compare it with attribution."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ COLUMNS = {
     "model": str, "dataset": str, "example": int, "method": str, "metric": str, "value": float, "rule": str,
 }  # fmt: skip
 METRICS = ("holds", "as_claimed", "probability", "removed", "random", "inserted", "neutral", "attribution")
-"""Columns of a `RuleExample` that are rows of the table."""
+"""Fields of `RuleExample` that become rows of the table."""
 ModelResult = ModelRules
 Result = ExperimentResult
 
 
 def check(plan: RulesPlan) -> None:
-    """Refuse rules that cannot be read, are of another kind of input, or name a class that a model lacks."""
+    """Refuse rules that are malformed, are for another kind of input, or name a class that a model lacks."""
     if not 1 <= len(plan.rules) <= MOST_RULES:
         raise not_allowed("rules", f"1 to {MOST_RULES} different rules", list(plan.rules))
     for model in plan.models:
@@ -60,7 +60,7 @@ def check(plan: RulesPlan) -> None:
 
 
 def class_labels(model: str) -> tuple[str, ...]:
-    """The classes of a model, without loading it. Errors: its config.json lists none; a language model."""
+    """The classes of a model, without loading it. Errors: its config.json lists none; it is a language model."""
     if catalog.is_causal(model):
         raise UsageError(
             f"models: {model} is a language model, whose classes are those of each prompt. Rules need a classifier."
@@ -78,7 +78,7 @@ def sample(plan: RulesPlan) -> Sample:
 
 
 def units(plan: RulesPlan, sample: Sample) -> Units:
-    """A unit for each rule, and one for each method and class."""
+    """One work unit per rule and, for texts, one per method and class."""
     work = _Work(plan, sample)
     return Units(
         WorkUnit(key, label, compute, stores_itself=True, group=[label]) for label, key, compute in work.steps()
@@ -86,7 +86,7 @@ def units(plan: RulesPlan, sample: Sample) -> Units:
 
 
 def assemble(plan: RulesPlan, sample: Sample, report: Report) -> ModelRules:
-    """The rules of a model, from the cache or computed, each with the best attribution rule."""
+    """Collect the rules of a model, computed if not cached, each with the best attribution rule."""
     work = _Work(plan, sample)
     steps = list(work.steps())
     for done, (label, _, compute) in enumerate(steps):
@@ -98,7 +98,7 @@ def assemble(plan: RulesPlan, sample: Sample, report: Report) -> ModelRules:
 
 
 class _Work:
-    """The work of a plan on one model. Every step leaves its result in the cache."""
+    """The steps of a plan on one model. Each step caches its result."""
 
     def __init__(self, plan: RulesPlan, sample: Sample) -> None:
         self.plan, self.sample = plan, sample
@@ -109,7 +109,7 @@ class _Work:
         self._read: tuple[list[texts.ReadExample], dict[int, str]] | None = None
 
     def steps(self) -> Iterator[tuple[str, str, Callable[[], object]]]:
-        """The name of each step, its key, and what does it."""
+        """Yield each step's name, cache key and function."""
         for rule, target in zip(self.rules, self.targets, strict=True):
             yield f"rule {rule.text}, {self.model}", self._rule_key(rule), partial(self._rule, rule, target)
         if self.plan.kind == "text":
@@ -119,7 +119,7 @@ class _Work:
                     yield name, self._words_key(method, target), partial(self._words, method, target)
 
     def result(self) -> ModelRules:
-        """All rules together. Reads what the steps have left."""
+        """Combine the cached results of all steps."""
         rules = []
         for rule, target in zip(self.rules, self.targets, strict=True):
             one = self._rule(rule, target)
@@ -132,7 +132,7 @@ class _Work:
 
     @property
     def read(self) -> tuple[list[texts.ReadExample], dict[int, str]]:
-        """The texts with their predictions, and why others are left out."""
+        """The texts with their predictions, and the reasons why others are left out."""
         if self._read is None:
             self._read = texts.read_predicted(self.plan, self.sample)
         return self._read
@@ -199,7 +199,7 @@ def _unpacked(meta: Mapping[str, Any]) -> RuleResult:
 
 
 def rows(found: ModelRules) -> Iterator[dict[str, Any]]:
-    """A row for each value of each example. Of `attribution`, `method` is the attribution method."""
+    """Yield a row for each value of each example. For `attribution`, `method` is the attribution method."""
     for one in found.rules:
         shared = {"model": found.model, "dataset": found.dataset}
         for own in one.examples:
@@ -214,7 +214,7 @@ def rows(found: ModelRules) -> Iterator[dict[str, Any]]:
 
 
 def to_json(result: ExperimentResult) -> dict[str, Any]:
-    """The plan, and of each model the scores of its rules and their differences."""
+    """Plain values for `exegesis rules --json`: the plan, and for each model its rules' scores and differences."""
     models = [_model_json(one, result.plan.seed) for one in part_results(result)]
     return {"plan": result.plan.as_plain(), "models": models}
 

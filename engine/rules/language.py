@@ -1,16 +1,16 @@
-"""The rule language: a condition on the words of a text, or a region of a picture, and the class that it predicts.
+"""The rule language: a condition on the words of a text or a region of a picture, and the class to be predicted.
 
     rule      := condition "->" class
-    condition := all of it, joined by "and", "or", "not" and parentheses; "and" binds closer than "or"
-    words     := "good", "not good"     these words, in this order, in any case
+    condition := any of the following, joined by "and", "or", "not" and parentheses; "and" binds tighter than "or"
+    words     := "good", "not good"     these words in this order, in any case
                | /^dis/                 a pattern that a word matches
                | negation               not, no, never, ... and words that end in n't
     part      := has(words)             the same as the words alone
                | starts with words | ends with words | first third words | last third words
                | words before words     the first at most `REACH` words before the second
-    region    := object | patch 3 4     of a picture: the drawn or marked object; row and column, from 1
+    region    := object | patch 3 4     for a picture: the drawn or marked object; row and column, from 1
 
-A rule has no comma, so that a list of rules can be separated by commas.
+A rule contains no comma, so rules can be separated by commas.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from engine.errors import UsageError, excerpt
 from engine.substitution import WORD, Word
 
 MOST_CHARACTERS = 200
-"""Of a rule."""
+"""Maximum length of a rule."""
 MOST_NESTED = 8
-"""Parentheses and negations within each other."""
+"""Maximum nesting depth of parentheses and negations."""
 REACH = 3
-"""Words that `before` looks ahead."""
+"""Number of words that `before` looks ahead."""
 NEGATIONS = frozenset(
     ("no", "not", "never", "none", "nobody", "nothing", "nowhere", "neither", "nor", "cannot", "without")
 )
 CONTRACTED = ("n't", "n’t")
 PATTERN_CHARACTERS, PATTERN_REPEATS, PATTERN_BARS = 40, 3, 5
-"""Limits of a pattern: a word is matched in time that does not grow beyond a polynomial of this degree."""
+"""Limits of a pattern. They bound the time to match a word by a polynomial; `PATTERN_REPEATS` limits its degree."""
 LONGEST_WORD = 40
-"""Characters of a word that a pattern reads."""
+"""Number of characters of a word that a pattern reads."""
 ANY = "any"
-"""In a rule of pictures, in place of a class: the predicted one."""
+"""Stands for the predicted class in a rule over pictures."""
 FORMS = (
     '"not" or "never" -> negative',
     'has("good") and not negation -> positive',
@@ -48,7 +48,7 @@ FORMS = (
     'last third "great" -> positive',
     "/^dis/ -> negative",
 )
-"""An example of each form, for the page, the help and errors."""
+"""An example of each form, for the page, the help and error messages."""
 REGION_FORMS = ("object -> any", "patch 3 4 -> any")
 PLACES = ("starts with", "ends with", "first third", "last third")
 QUOTES = ('"', "“", "”")
@@ -56,18 +56,18 @@ KEYWORDS = ("has", "negation", *PLACES, "and", "or", "not", "before", "object", 
 TOKEN = re.compile(r"""\s*(?:(?P<quoted>["“”][^"“”]*["“”])|(?P<pattern>/[^/]*/)|(?P<arrow>->|→)|(?P<sign>[()])"""
                    r"""|(?P<name>[^\s"“”/()]+?(?=->|→|[\s"“”/()]|$))|(?P<rest>\S))""")  # fmt: skip
 UNSAFE = re.compile(r"\)[*+?]|\(\?|--|\|\||&&|~~|\[[^\]]*\[|\(\||\|\)|^\||\|$")
-"""Repeated groups, and empty alternatives, with which the time of a search grows exponentially; set operations."""
+"""Forbidden in a pattern: repeated groups and empty alternatives, which need exponential time, and set operations."""
 ALLOWED = re.compile(r"[\w'’\-.^$|?*+()\[\]]+")
 
 
 @dataclass(frozen=True)
 class Phrase:
-    """Words in a row, in lower case."""
+    """Consecutive words, in lower case."""
 
     words: tuple[str, ...]
 
     def spans(self, words: Sequence[Word]) -> list[range]:
-        """The places of the words of each occurrence."""
+        """The positions of the words of each occurrence."""
         size = len(self.words)
         return [
             range(at, at + size)
@@ -79,12 +79,12 @@ class Phrase:
 
 @dataclass(frozen=True)
 class Pattern:
-    """A regular expression that is searched in each word alone, in any case."""
+    """A regular expression that is searched in each word separately, ignoring case."""
 
     source: str
 
     def spans(self, words: Sequence[Word]) -> list[range]:
-        """The place of each word that matches."""
+        """The position of each matching word."""
         return [range(at, at + 1) for at, word in enumerate(words) if _searched(self.source, word.text[:LONGEST_WORD])]
 
 
@@ -95,10 +95,10 @@ def _searched(source: str, word: str) -> bool:
 
 @dataclass(frozen=True)
 class Negation:
-    """A word that negates."""
+    """A negating word."""
 
     def spans(self, words: Sequence[Word]) -> list[range]:
-        """The place of each such word."""
+        """The position of each negating word."""
         return [range(at, at + 1) for at, word in enumerate(words) if _negates(word.text.lower())]
 
 
@@ -108,18 +108,18 @@ def _negates(word: str) -> bool:
 
 Term = Phrase | Pattern | Negation
 Matches = frozenset[int] | None
-"""The places of the words that make a condition true; None where it is false."""
+"""Positions of the words that make a condition true; None if it is false."""
 
 
 @dataclass(frozen=True)
 class Has:
-    """Words in a part of the text. `place`: one of `PLACES`, or empty for anywhere."""
+    """Words within a part of the text. `place`: one of `PLACES`, or empty for anywhere."""
 
     term: Term
     place: str = ""
 
     def matches(self, words: Sequence[Word]) -> Matches:
-        """A third counts words: of 7 words the first third are 2, the last third are 2."""
+        """Positions of the matching words. A third of the text is `len(words) // 3` words: 2 of 7."""
         spans = [span for span in self.term.spans(words) if self._lies(span, words)]
         return frozenset(at for span in spans for at in span) if spans else None
 
@@ -136,13 +136,13 @@ class Has:
 
 @dataclass(frozen=True)
 class Before:
-    """Words at most `REACH` words before others, in the same text."""
+    """Words at most `REACH` words before other words, in the same text."""
 
     first: Term
     second: Term
 
     def matches(self, words: Sequence[Word]) -> Matches:
-        """The places of the first words alone: without them it is false."""
+        """Positions of the first words only, since the condition is false without them."""
         later = self.second.spans(words)
         spans = [span for span in self.first.spans(words) if any(_precedes(span, other, words) for other in later)]
         return frozenset(at for span in spans for at in span) if spans else None
@@ -155,7 +155,7 @@ def _precedes(span: range, other: range, words: Sequence[Word]) -> bool:
 
 @dataclass(frozen=True)
 class Not:
-    """The condition is false; no word makes it so."""
+    """True if the condition is false. It has no matching words."""
 
     condition: Condition
 
@@ -165,7 +165,7 @@ class Not:
 
 @dataclass(frozen=True)
 class And:
-    """All conditions are true."""
+    """True if all conditions are true. The matching words are those of all conditions."""
 
     conditions: tuple[Condition, ...]
 
@@ -176,7 +176,7 @@ class And:
 
 @dataclass(frozen=True)
 class Or:
-    """At least one condition is true; the words are those of all that are."""
+    """True if any condition is true. The matching words are those of all true conditions."""
 
     conditions: tuple[Condition, ...]
 
@@ -187,7 +187,7 @@ class Or:
 
 @dataclass(frozen=True)
 class ObjectRegion:
-    """The object of a picture, by the mask of the data set."""
+    """The object in a picture, given by the mask of the data set."""
 
     def matches(self, words: Sequence[Word]) -> Matches:
         return None
@@ -195,7 +195,7 @@ class ObjectRegion:
 
 @dataclass(frozen=True)
 class PatchRegion:
-    """A patch of a picture. `row`, `column`: from 1."""
+    """A patch of a picture. `row`, `column`: counted from 1."""
 
     row: int
     column: int
@@ -210,7 +210,7 @@ REGIONS = (ObjectRegion, PatchRegion)
 
 @dataclass(frozen=True)
 class Rule:
-    """A parsed rule. `label`: the class as written, by its name or its number."""
+    """A parsed rule. `label`: the class as written, by name or number."""
 
     text: str
     condition: Condition
@@ -218,12 +218,12 @@ class Rule:
 
     @property
     def of_pictures(self) -> bool:
-        """Whether it names a region."""
+        """Whether the rule names a region."""
         return isinstance(self.condition, REGIONS)
 
 
 def parse_rule(text: str) -> Rule:
-    """Read a rule. Errors: what is expected at which character, and the nearest form that is allowed."""
+    """Parse a rule. Errors name the position, what is expected there, and a similar form or an example."""
     text = text.strip()
     if "," in text or "\n" in text:
         raise UsageError(f"rules: a rule must have no comma and no line break, got {excerpt(text)}. Split it in two.")
@@ -233,7 +233,7 @@ def parse_rule(text: str) -> Rule:
 
 
 def target_of(rule: Rule, labels: Sequence[str]) -> int | None:
-    """The index of the class that a rule names, None for any. Errors: the model has no such class."""
+    """The index of the class that a rule names; None for `any`. Errors: the model has no such class."""
     if rule.of_pictures and rule.label.lower() == ANY:
         return None
     folded = [label.casefold() for label in labels]
@@ -252,7 +252,7 @@ def target_of(rule: Rule, labels: Sequence[str]) -> int | None:
 
 @dataclass(frozen=True)
 class _Token:
-    """`at`: its first character, from 1."""
+    """A token of a rule. `at`: position of its first character, from 1."""
 
     kind: str
     text: str
@@ -260,7 +260,7 @@ class _Token:
 
 
 class _Parser:
-    """Recursive descent over the tokens of one rule."""
+    """Recursive-descent parser for one rule."""
 
     def __init__(self, text: str) -> None:
         self.text, self.place = text, 0
@@ -391,7 +391,7 @@ class _Parser:
 
 
 def _nearest(token: _Token, got: str) -> str:
-    """What the writer may have meant, or an example of a whole rule."""
+    """Suggest what the writer may have meant, or give an example of a rule."""
     if got in QUOTES:
         return "A quotation mark is missing."
     written = {keyword.split()[0]: keyword for keyword in KEYWORDS} | {keyword: keyword for keyword in KEYWORDS}

@@ -1,4 +1,4 @@
-"""Rules over pictures: the probability of a class without the region that it is claimed to need, or with it alone."""
+"""Rules over pictures: the class probability without the region that the rule names, or with that region alone."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PICTURES_AT_ONCE = 16
 
 @dataclass(frozen=True)
 class RegionPicture:
-    """A picture with the region of the rule and others of the same size."""
+    """A picture with the region of the rule and other regions of the same size."""
 
     source: SourceExample
     region: Patches
@@ -41,7 +41,7 @@ class RegionPicture:
 
 
 def check_region(rule: Rule, model: str) -> None:
-    """Refuse a patch outside the grid of a model."""
+    """Refuse a patch outside the model's grid."""
     rows, columns = read_view(model).grid
     own = rule.condition
     if isinstance(own, PatchRegion) and (own.row > rows or own.column > columns):
@@ -51,7 +51,7 @@ def check_region(rule: Rule, model: str) -> None:
 
 
 def unreadable(sample: Sample) -> dict[int, str]:
-    """Why pictures are left out, by their places."""
+    """The reasons why pictures are left out, by index."""
     each = (one for group in sample.groups() for one in group)
     return {one.index: one.why for one in each if isinstance(one, UnreadableExample)}
 
@@ -59,8 +59,8 @@ def unreadable(sample: Sample) -> dict[int, str]:
 def measure_picture_rule(plan: RulesPlan, rule: Rule, target: int | None, sample: Sample) -> RuleResult:
     """Predict each picture without the region, with it alone, and with other regions of its size.
 
-    Also without the patches with the highest scores of the attribution method that lowers the probability most in the
-    training half.
+    Also predict it without the top patches of an attribution method: the method whose top patches lower the probability
+    most in the training half.
     """
     pictures, missing, labels = list[RegionPicture](), 0, read_view(plan.models[0]).labels
     for group in sample.groups():
@@ -88,7 +88,7 @@ def measure_picture_rule(plan: RulesPlan, rule: Rule, target: int | None, sample
 
 
 def _region_picture(plan: RulesPlan, rule: Rule, one: SourceExample) -> RegionPicture | None:
-    """None where the data set has no mask of the object, or it covers no patch or all."""
+    """The picture with its regions; None if it has no mask of the object, or the region covers no patch or all."""
     view = read_view(plan.models[0])
     if isinstance(rule.condition, ObjectRegion):
         if not isinstance(one.example, ImageExample) or one.example.mask is None:
@@ -134,7 +134,10 @@ def _measure(
 def masked_probabilities(
     plan: RulesPlan, group: Sequence[RegionPicture], kept: Sequence[Sequence[Patches]]
 ) -> list[Float[np.ndarray, "mask label"]]:
-    """The probabilities of every class of each picture with only these patches kept, a row each, in shared passes."""
+    """Probabilities of all classes for each picture and mask, with only the patches in the mask kept.
+
+    Masks share passes through the model.
+    """
     with runtime.turn(lends=True):
         model = _model(plan)
         encoded = [model.encode(one.source.input) for one in group]
@@ -152,7 +155,7 @@ def _model(plan: RulesPlan) -> AnyClassifier:
 
 
 def _without_top(plan: RulesPlan, method: str, target: int | None, group: Sequence[RegionPicture]) -> dict[int, float]:
-    """The probability of each picture without its patches with the highest scores, as many as the region has."""
+    """The probability of each picture without its top patches, as many as the region has."""
     requests = [
         Request(plan.models[0], method, one.source.input, plan.params_of(method), target, plan.seed, plan.dtype)
         for one in group
@@ -170,13 +173,13 @@ def _without_top(plan: RulesPlan, method: str, target: int | None, group: Sequen
 
 
 def _top(made: Explanation, region: Patches) -> Patches:
-    """As many patches as the region has, those with the highest scores; of equal scores the first."""
+    """The patches with the highest scores, as many as the region has; ties go to the first."""
     scores = made.scores[made.features]
     return region_of(region.shape, np.argsort(-scores, kind="stable")[: int(region.sum())])
 
 
 def _best_method(falls: dict[str, dict[int, float]], examples: Sequence[RuleExample]) -> str:
-    """The method without whose top patches the probability is lowest, by the mean over the training half."""
+    """The method whose top patches lower the mean probability most when removed, over the training half; else empty."""
     means = {}
     for method, values in falls.items():
         own = [values[one.example] for one in examples if one.holds and not one.held_out and one.example in values]

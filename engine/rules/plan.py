@@ -19,22 +19,23 @@ REMOVAL_ABOUT = (
     "their place. Replace: a masked language model draws a word for each. Mean, zero, blur, drop: as on Evaluate."
 )
 TEXT_RULES = ("negation -> contradiction", '"a" -> contradiction')
-"""A claim about models of inference, and the same of a word that says nothing."""
+"""A claim about models of inference, and a control: the same claim about a word without meaning."""
 PICTURE_RULES = ("object -> any",)
 METHODS = ("gradient_x_input", "attn_lrp")
 PICTURE_METHODS = ("gradient_x_input", "attention_rollout")
 
 
 def removals_of(kind: str) -> tuple[str, ...]:
-    """How words, or patches, can be removed; the first is the default."""
+    """The operators that can remove words or patches of this kind of input, the default first."""
     return WORD_REMOVALS if kind == "text" else PATCH_OPERATORS
 
 
 @dataclass(frozen=True)
 class RulesPlan(ExperimentPlan):
-    """The plan. `rules`: see `engine.rules.language`. `methods`: from whose scores the best single word is derived.
+    """The plan of a test of rules. `rules`: see `engine.rules.language`.
 
-    `removal`: how words or patches are removed, None for the default of the kind of input.
+    `methods`: attribution methods whose scores yield the best single-word rule. `removal`: how words or patches are
+    removed; None for the default of the kind of input.
     """
 
     models: tuple[str, ...] = options.models()
@@ -56,7 +57,7 @@ class RulesPlan(ExperimentPlan):
 
     @property
     def removal_operator(self) -> str:
-        """How words or patches are removed."""
+        """The operator that removes words or patches."""
         return self.removal or removals_of(self.kind)[0]
 
 

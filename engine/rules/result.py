@@ -1,4 +1,4 @@
-"""Results of a test of rules: what each rule says of each example, and the scores that follow from it."""
+"""Results of a test of rules: the outcome of each rule on each example, and the scores computed from them."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ Floats = Float[np.ndarray, "example"]
 NORMAL = 1.959963984540054
 """The two-sided 95% quantile of the normal distribution."""
 FEWEST = 2
-"""Examples below which a mean has no interval."""
+"""Smallest number of examples for which a mean has an interval."""
 
 
 @dataclass(frozen=True)
 class RuleExample:
-    """A rule on one example. Probabilities are of the class of the rule; None where an edit is not possible.
+    """A rule on one example. Probabilities are of the class of the rule; None if an edit is not possible.
 
-    `holds`: the condition is true; of a picture, the model predicts the class. `held_out`: not in the half from which
-    the attribution rule is derived. `words`: those that make it true. `predicted`: the index of the predicted class,
-    `as_claimed`: whether that is the class of the rule. `attribution_holds`: the attribution's word is in the text.
+    `holds`: whether the condition is true; for a picture, whether the model predicts the class. `held_out`: whether it
+    is outside the half from which the attribution rule is derived. `words`: words that make the condition true.
+    `predicted`: index of the predicted class. `as_claimed`: whether that is the class of the rule. `attribution_holds`:
+    whether the attribution's word is in the text.
 
-    `removed`: without the words or the region; `random`: mean over removals of as many other words or patches;
-    `removed_changed`, `random_changed`: the prediction changes, and in which share of the random removals.
-    `inserted`, `neutral`: with the words, or with other words, put into a text without them; of a picture, with
-    nothing but the region, or but as many other patches. `attribution`: without the patches with the highest scores.
+    `removed`: without the words or the region. `random`: mean over removals of as many other words or patches.
+    `removed_changed`: whether the removal changes the prediction. `random_changed`: share of the random removals that
+    do. `inserted`, `neutral`: with the words, or with other words, inserted into a text without them; for a picture,
+    with only the region, or only as many other patches. `attribution`: without the patches with the highest scores.
     """
 
     example: int
@@ -54,11 +55,11 @@ class RuleExample:
 
 @dataclass(frozen=True)
 class RuleResult:
-    """A rule on all examples. `label`: of its class, or `any`. `of_pictures`: it names a region.
+    """A rule on all examples. `label`: its class, or `any`. `of_pictures`: whether it names a region.
 
-    `method`, `word`: the attribution method whose word, of the highest mean scores, predicts best in the training
-    half; empty where there is none. `neutral_word`: what is inserted to compare with; empty for random words. `notes`:
-    what is left out, and why.
+    `method`, `word`: the attribution method whose word predicts best in the training half, and that word; empty if
+    there is none. For pictures, `method` is the one whose top patches lower the probability most. `neutral_word`: the
+    word inserted for comparison; empty for random words. `notes`: what is left out, and why.
     """
 
     rule: str
@@ -80,13 +81,13 @@ class RuleResult:
 
     @property
     def breaking(self) -> tuple[RuleExample, ...]:
-        """The examples on which the condition is true and another class is predicted."""
+        """The examples on which the condition is true but another class is predicted."""
         return tuple(one for one in self.examples if one.holds and not one.as_claimed)
 
 
 @dataclass(frozen=True)
 class ModelRules:
-    """The rules on one model. `failed`: why examples are left out, by their places."""
+    """The rules on one model. `failed`: why examples are left out, by index."""
 
     model: str
     dataset: str
@@ -99,7 +100,7 @@ class ModelRules:
 
 @dataclass(frozen=True)
 class RuleEstimate:
-    """A value over `n` examples with its 95% interval; None where it is undefined."""
+    """A value over `n` examples with its 95% interval; None if it is undefined."""
 
     value: float | None
     interval: Interval | None
@@ -110,22 +111,23 @@ class RuleEstimate:
 class RuleScores:
     """The scores of a rule.
 
-    Predictiveness. `share`: of the examples on which the condition is true, those whose prediction is the class
-    (precision, Wilson's interval). `coverage`: share of all examples on which it is true. `base`: share of all whose
-    prediction is the class. `lift`: `share` over `base`. `balanced`: balanced accuracy of the rule as a guess whether
-    the class is predicted, 0.5 by chance, 1 at best, negative claims below 0.5. `phi`: the correlation of both, from
-    -1 to 1. `p`: of Fisher's exact test, that the class is predicted more often where the condition is true.
+    Predictiveness. `share`: precision, the share of examples with a true condition that are predicted as the class
+    (Wilson's interval). `coverage`: share of all examples with a true condition. `base`: share of all examples
+    predicted as the class. `lift`: `share` over `base`. `balanced`: balanced accuracy of the condition as a guess of
+    whether the class is predicted: 0.5 by chance, 1 at best, below 0.5 if the opposite is true. `phi`: correlation of
+    condition and prediction, from -1 to 1. `p`: Fisher's exact test of the claim that the class is predicted more often
+    if the condition is true.
 
-    Necessity, on examples on which it is true, in probability of the class. `fall`: without the words or the region.
-    `random_fall`: without as many others. `excess`: the mean difference, in pairs. `changed`, `random_changed`: share
-    of predictions that change.
+    Necessity: drops in the probability of the class, on examples with a true condition. `fall`: without the words or
+    the region. `random_fall`: without as many others. `excess`: mean paired difference. `changed`, `random_changed`:
+    share of predictions that change.
 
-    Sufficiency, on the others. `inserted`, `neutral`: mean probability with the words, and with the neutral word.
-    `rise`: their mean difference, in pairs; `toward`: share with a higher one. Of pictures, on those with the class:
-    with the region alone, and with as many other patches alone.
+    Sufficiency, on the other examples. `inserted`, `neutral`: mean probability with the words, and with the neutral
+    word. `rise`: mean paired difference. `toward`: share of examples with a higher probability. For pictures, on those
+    predicted as the class: with only the region, and with only as many other patches.
 
-    Against attribution, in the held-out half. `own`, `attribution`, `gain`: balanced accuracy of the rule and of the
-    attribution's word, and their difference in pairs. Of pictures: the falls, and theirs.
+    Comparison with attribution, in the held-out half. `own`, `attribution`, `gain`: balanced accuracy of the rule and
+    of the attribution's word, and their paired difference. For pictures: the drops of both, and their difference.
     """
 
     share: RuleEstimate
@@ -151,10 +153,10 @@ class RuleScores:
 
 @dataclass(frozen=True)
 class RuleDifference:
-    """The best rule minus another one, by place: in balanced accuracy, of pictures in excess fall.
+    """The best rule minus another one, both by position, in balanced accuracy; for pictures, in excess drop.
 
-    The intervals of all pairs of rules have a joint coverage of at least 95% (Bonferroni), since the same examples
-    tell which rule is the best.
+    The intervals of all pairs of rules have a joint coverage of at least 95% (Bonferroni), since the best rule is
+    selected on the same examples.
     """
 
     best: int
@@ -163,7 +165,7 @@ class RuleDifference:
 
 
 def score_rule(one: RuleResult, seed: int = 0) -> RuleScores:
-    """The scores of a rule over its examples. See `RuleScores`."""
+    """Compute the scores of a rule over its examples; see `RuleScores`."""
     holds, claimed = one.holds, one.as_claimed
     n, hits = int(holds.sum()), int((holds & claimed).sum())
     share, base = _share(hits, n), float(claimed.mean()) if len(claimed) else 0.0
@@ -212,16 +214,16 @@ def _against_attribution(one: RuleResult, seed: int) -> dict[str, RuleEstimate]:
 
 
 def excess_fall(one: RuleResult, seed: int = 0, intervals: int = 1) -> RuleEstimate:
-    """`RuleScores.excess` with an interval that is one of `intervals` which hold together (Bonferroni)."""
+    """The estimate `RuleScores.excess`, with one of `intervals` simultaneous 95% intervals (Bonferroni)."""
     removed = [own for own in one.examples if own.holds and own.removed is not None and own.random is not None]
     gaps = _array((own.random or 0.0) - (own.removed or 0.0) for own in removed)
     return _mean_at(gaps, seed, 1 - (1 - LEVEL) / intervals)
 
 
 def compare_rules(rules: Sequence[RuleResult], seed: int = 0, best: int | None = None) -> list[RuleDifference]:
-    """The best rule against each other one, on the same examples. Empty where fewer than two rules have a score.
+    """Compare the best rule with each other rule on the same examples. Empty if fewer than two rules have a score.
 
-    `best`: the place of another rule that is compared in its stead.
+    `best`: position of a rule to use instead of the best one.
     """
     if rules and rules[0].of_pictures:
         values: list[float | None] = [score_rule(one, seed).excess.value for one in rules]
@@ -250,21 +252,21 @@ def _difference(best: RuleResult, other: RuleResult, seed: int, level: float) ->
 
 
 def balanced_accuracy(holds: Booleans, claimed: Booleans) -> float | None:
-    """Mean of sensitivity and specificity, 0.5 by chance; None where all examples or none have the class."""
+    """Mean of sensitivity and specificity, 0.5 by chance; None if all or none of the examples have the class."""
     if claimed.all() or not claimed.any():
         return None
     return float((holds[claimed].mean() + (~holds[~claimed]).mean()) / 2)
 
 
 def phi(holds: Booleans, claimed: Booleans) -> float | None:
-    """Pearson's correlation of both as zeros and ones; None where one of them is constant."""
+    """Pearson's correlation of both as zeros and ones; None if one is constant or there are too few examples."""
     if len(holds) < FEWEST or holds.all() or claimed.all() or not holds.any() or not claimed.any():
         return None
     return float(np.corrcoef(holds.astype(float), claimed.astype(float))[0, 1])
 
 
 def independence_p(holds: Booleans, claimed: Booleans) -> float | None:
-    """The p-value of Fisher's exact test, one-sided; None where the condition is always or never true."""
+    """One-sided p-value of Fisher's exact test; None if the condition is always or never true."""
     if holds.all() or not holds.any():
         return None
     table = [[int((first & second).sum()) for second in (claimed, ~claimed)] for first in (holds, ~holds)]
@@ -272,7 +274,7 @@ def independence_p(holds: Booleans, claimed: Booleans) -> float | None:
 
 
 def holm(values: Sequence[float | None]) -> list[float | None]:
-    """The p-values adjusted for their number. Source: Holm (1979)."""
+    """Adjust p-values for multiple tests. Source: Holm (1979)."""
     places = sorted((place for place, value in enumerate(values) if value is not None), key=lambda at: values[at] or 0)
     adjusted, largest = list[float | None]([None] * len(values)), 0.0
     for rank, place in enumerate(places):
@@ -294,12 +296,12 @@ def _balanced_difference(
     values = [balanced_accuracy(*one) for one in (first, second)]
     if values[0] is None or values[1] is None:
         return RuleEstimate(None, None, len(first[0]))
-    gaps = _resampled(*first, seed) - _resampled(*second, seed)  # both of the same resamples of the examples
+    gaps = _resampled(*first, seed) - _resampled(*second, seed)  # the same resamples of the examples for both
     return RuleEstimate(values[0] - values[1], _quantiles(gaps, level), len(first[0]))
 
 
 def _resampled(holds: Booleans, claimed: Booleans, seed: int) -> Float[np.ndarray, "resample"]:
-    """Balanced accuracy in each resample of the examples, NaN where that has one class alone."""
+    """Balanced accuracy in each resample of the examples; NaN if a resample has only one class."""
     cells = np.stack([holds & claimed, claimed, ~holds & ~claimed, ~claimed], axis=1).astype(np.float64)
     right, of_class, other, of_others = resample(cells, seed).T
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -307,7 +309,7 @@ def _resampled(holds: Booleans, claimed: Booleans, seed: int) -> Float[np.ndarra
 
 
 def _quantiles(values: Float[np.ndarray, "resample"], level: float) -> Interval | None:
-    """The percentile interval; None where no resample has a value."""
+    """The percentile interval; None if no resample has a value."""
     values = values[np.isfinite(values)]
     if not len(values):
         return None

@@ -1,4 +1,4 @@
-"""Rules over texts: predictions with the words removed, or put in, and the words that attribution methods name."""
+"""Rules over texts: predictions with the words of a rule removed or inserted, and top words of attribution methods."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ from engine.substitution import (
 )
 
 RANDOM_DRAWS = 3
-"""Removals of random words of each example, whose mean is compared."""
+"""Number of random removals per example; their mean is compared with the removal of the rule's words."""
 DRAW = 0x7C1A
-"""Keeps these draws apart from others with the same seed."""
+"""Separates these draws from others with the same seed."""
 FEWEST_OCCURRENCES = 3
-"""Training examples in which a word must occur, so that its mean score counts."""
+"""Number of training examples in which a word must occur for its mean score to count."""
 LISTED_WORDS = 20
-"""Words of the highest mean scores of each method, of which the one that predicts best is taken."""
+"""Number of candidates per method: the words with the highest mean scores, of which the most predictive one is used."""
 NEUTRAL_CANDIDATES = 50
-"""Commonest words of which the first that does not make the condition true is the neutral one."""
+"""Number of the most frequent words considered as the neutral word: the first that does not make the condition true."""
 MOST_WORDS = 20
-"""Commonest words of the examples that stand for a pattern or a negation: one of them is drawn for each insertion."""
+"""Number of frequent words that represent a pattern or a negation. One of them is drawn for each insertion."""
 USUAL_NEGATION = "not"
-"""The negation that is inserted where the examples have none."""
+"""The negation to insert if the examples contain none."""
 MOST_TRIES = 10
-"""Draws of places for inserted words: one phrase can break another, or lie just outside its third."""
+"""Attempts to draw places for inserted words: one phrase can break another, or lie just outside its third."""
 
 
 @dataclass(frozen=True)
 class ReadExample:
-    """An example that can be read, with its prediction."""
+    """A readable example with its prediction."""
 
     index: int
     input: Example
@@ -65,7 +65,7 @@ class ReadExample:
 
 
 def read_predicted(plan: RulesPlan, sample: Sample) -> tuple[list[ReadExample], dict[int, str]]:
-    """The examples of a text data set with their predictions, and why others are left out, by their places."""
+    """Read and predict the examples of a text data set. Also returns why the others are left out, by index."""
     failed: dict[int, str] = {}
     sources: list[SourceExample] = []
     for group in sample.groups():
@@ -90,25 +90,28 @@ def _predicted(plan: RulesPlan, inputs: Sequence[Input]) -> list[Prediction]:
 
 @dataclass(frozen=True)
 class WordRemoval:
-    """A way to take words from a text. `mask`: what stands in their place; `masked`: draws another word for each."""
+    """An operator that removes words from a text.
+
+    `mask`: string that replaces each word; empty deletes it. `masked`: model that draws another word for each instead.
+    """
 
     mask: str = ""
     masked: MaskedModel | None = None
 
     def apply(self, example: Example, words: Sequence[Word], generator: np.random.Generator) -> Example | None:
-        """The example without the words; None where no word would be left, or where `masked` cannot read the text."""
+        """Remove the words. None if no word would be left, or if `masked` cannot read the text."""
         if self.masked is None:
             changed = edited(example, [Edit(word, self.mask) for word in words])
             return changed if words_of(changed) else None
         try:
             draws = sampled_words(self.masked, example, words, 1, generator, others=True)
-        except UsageError:  # the text holds the mask token
+        except UsageError:  # the text contains the mask token
             return None
         return edited(example, [Edit(word, like(word.text, draw)) for word, (draw,) in zip(words, draws, strict=True)])
 
 
 def load_removal(plan: RulesPlan) -> WordRemoval:
-    """The removal of a plan. Errors: the model has no mask token. The caller must hold the device."""
+    """Load the removal operator of a plan. Errors: the model has no mask token. The caller must hold the device."""
     if plan.removal_operator == REPLACE:
         return WordRemoval(masked=load_masked_model())
     if plan.removal_operator != MASK:
@@ -122,7 +125,7 @@ def load_removal(plan: RulesPlan) -> WordRemoval:
 
 @dataclass(frozen=True)
 class _Edits:
-    """The edited versions of one example; None and empty where an edit is not possible."""
+    """The edited versions of one example; None or empty if an edit is not possible."""
 
     removed: Example | None = None
     random: tuple[Example, ...] = ()
@@ -135,12 +138,15 @@ class _Edits:
 
 
 def measure_text_rule(plan: RulesPlan, rule: Rule, target: int, read: Sequence[ReadExample]) -> RuleResult:
-    """Predict each example without the words of the rule or, where it has none, with them. No attribution yet."""
+    """Predict each example without the words of the rule or, if it has none, with them inserted.
+
+    Attribution is added later, by `with_attribution`.
+    """
     counts = count_words(read)
     is_quoted = has_only_quoted_words(rule.condition)
     neutral = neutral_word(rule.condition, counts) if is_quoted else ""
     phrases = inserted_phrases(rule.condition, counts)
-    # Words that are put in the same places: the neutral one, or random ones of the examples.
+    # Words inserted in the same places for comparison: the neutral word, or random words of the examples.
     others = ([neutral] if neutral else []) if is_quoted else other_words(rule.condition, counts)
     edits = _all_edits(plan, rule.condition, phrases, others, read)
     unique = list(dict.fromkeys(version for own in edits for version in own.all))
@@ -192,14 +198,14 @@ def _removals(
 
 
 Phrases = tuple[tuple[tuple[str, ...], str], ...]
-"""Words to insert together: each as texts, of which one is drawn, with its place as in `Has`."""
+"""Phrases to insert together. Each is a tuple of alternatives, one of which is drawn, and a place as in `Has`."""
 
 
 def inserted_phrases(condition: Condition, counts: Mapping[str, int]) -> tuple[Phrases, ...]:
-    """The words whose insertion makes a condition true, one entry for each alternative; empty where there are none.
+    """The phrases whose insertion makes a condition true, one entry per alternative; empty if there are none.
 
-    `counts`: of the words of the examples, which stand for patterns and negations. The words of `A before B` are put in
-    together. A negated condition adds no words: whether it is then true is seen in the text.
+    `counts`: frequencies of the examples' words, which represent patterns and negations. The words of `A before B` are
+    inserted together. A negated condition adds no words; whether it holds is checked in the edited text.
     """
     if isinstance(condition, Has):
         texts = _texts_of(condition.term, counts)
@@ -218,7 +224,7 @@ def inserted_phrases(condition: Condition, counts: Mapping[str, int]) -> tuple[P
 
 
 def _texts_of(term: Term, counts: Mapping[str, int]) -> tuple[str, ...]:
-    """The words of a phrase; of a pattern or a negation the commonest words of the examples that match."""
+    """The words of a phrase, or the most frequent words of the examples that match a pattern or a negation."""
     if isinstance(term, Phrase):
         return (" ".join(term.words),)
     matching = [word for word in counts if term.spans([Word(0, 0, len(word), word)])]
@@ -227,7 +233,10 @@ def _texts_of(term: Term, counts: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def has_only_quoted_words(condition: Condition) -> bool:
-    """Whether a condition has words in quotation marks alone, at any places, so that one neutral word is enough."""
+    """Whether the condition has only words in quotation marks, without `before` and `not`.
+
+    One neutral word then suffices for comparison.
+    """
     if isinstance(condition, And | Or):
         return all(map(has_only_quoted_words, condition.conditions))
     return isinstance(condition, Has) and isinstance(condition.term, Phrase)
@@ -237,7 +246,10 @@ def _insertions(
     example: Example, condition: Condition, alternatives: Sequence[Phrases], others: Sequence[str],
     generator: np.random.Generator,
 ) -> _Edits:  # fmt: skip
-    """With the words of an alternative, and with other words in the same places; of places that make it true."""
+    """Insert the words of an alternative, and other words in the same places.
+
+    Only places are used where the former make the condition true and the latter do not.
+    """
 
     def draw(texts: Sequence[str]) -> str:
         return texts[int(generator.integers(len(texts)))] if len(texts) > 1 else texts[0]
@@ -258,7 +270,7 @@ def _insertions(
 
 
 def insert_words(example: Example, text: str, place: str, generator: np.random.Generator) -> Example:
-    """The example with words between two of its words, drawn within the place, before the first or after the last."""
+    """Insert words at a random gap within the place: between two words, before the first or after the last."""
     words = words_of(example)
     n, third = len(words), len(words) // 3
     ends = {"starts with": (0, 0), "ends with": (n, n), "first third": (0, third), "last third": (n - third, n)}
@@ -276,18 +288,18 @@ def insert_words(example: Example, text: str, place: str, generator: np.random.G
 
 
 def count_words(read: Sequence[ReadExample]) -> Counter[str]:
-    """How often each word, in lower case, stands in the examples."""
+    """Count the words of the examples, in lower case."""
     return Counter(word.text.lower() for one in read for word in words_of(one.input))
 
 
 def neutral_word(condition: Condition, counts: Counter[str]) -> str:
-    """The commonest word of the examples that does not make the condition true; empty where there is none."""
+    """The most frequent word of the examples that does not make the condition true; empty if there is none."""
     common = (word for word, _ in counts.most_common(NEUTRAL_CANDIDATES))
     return next((word for word in common if condition.matches([Word(0, 0, len(word), word)]) is None), "")
 
 
 def other_words(condition: Condition, counts: Mapping[str, int]) -> list[str]:
-    """The words of the examples that are none of those to insert, each as often as it stands there, in their order."""
+    """The words of the examples without those to insert, in order of appearance, repeated as often as they occur."""
     inserted = {
         word
         for phrases in inserted_phrases(condition, counts)
@@ -334,7 +346,7 @@ def _rule_example(
 def _notes(
     rule: Rule, examples: Sequence[RuleExample], read: Sequence[ReadExample], phrases: Sequence[Phrases]
 ) -> Iterator[str]:
-    """A sentence for each test that is left out, and why."""
+    """Yield a note for each test that is left out, with the reason."""
     holding = [one for one in examples if one.holds]
     if holding and not any(one.words for one in holding):
         yield "No word makes the condition true, so none can be removed."
@@ -354,7 +366,7 @@ def _notes(
 
 
 def why_not_inserted(condition: Condition) -> str:
-    """Why no words can be inserted, in a sentence."""
+    """Explain in one sentence why no words can be inserted."""
     parts = condition.conditions if isinstance(condition, And | Or) else (condition,)
     if all(isinstance(part, Not) for part in parts):
         return "The condition is true where words are missing, and missing words cannot be inserted."
@@ -364,9 +376,9 @@ def why_not_inserted(condition: Condition) -> str:
 def attribution_words(
     plan: RulesPlan, method: str, target: int, read: Sequence[ReadExample]
 ) -> list[tuple[str, float]]:
-    """The words with the highest mean scores for the class in the training half, with these means, falling.
+    """The words with the highest mean scores for the class in the training half, with these means, in decreasing order.
 
-    The score of a word is the sum over its tokens; the mean is over all places where it stands. Words of fewer than
+    The score of a word is the sum over its tokens; the mean is over all its occurrences. Words in fewer than
     `FEWEST_OCCURRENCES` examples are left out, and so are examples that the method cannot explain.
     """
     half = training_half([one.index for one in read], plan.seed)
@@ -383,7 +395,7 @@ def attribution_words(
             own = [
                 (word.text.lower(), float(score))
                 for word, score in zip(words, word_scores(outcome, words), strict=True)
-                if np.isfinite(score)  # else the model does not read the word
+                if np.isfinite(score)  # otherwise the model does not read the word
             ]
             for word, score in own:
                 scores.setdefault(word, []).append(score)
@@ -395,9 +407,10 @@ def attribution_words(
 def with_attribution(
     result: RuleResult, candidates: Mapping[str, Sequence[tuple[str, float]]], read: Sequence[ReadExample]
 ) -> RuleResult:
-    """The result with the best single-word rule: of all methods' words, the one that predicts best in training.
+    """Add the best single-word rule: the candidate word of any method that predicts best in training.
 
-    Best is the highest balanced accuracy in the training half; of equals the first method's, and its higher score.
+    The best word has the highest balanced accuracy in the training half. Ties go to the first method, then to the
+    higher score.
     """
     vocabularies = [frozenset(word.text.lower() for word in words_of(one.input)) for one in read]
     training = np.array([not one.held_out for one in result.examples], dtype=bool)

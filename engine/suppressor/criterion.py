@@ -1,4 +1,4 @@
-"""Whether a method credits a suppressor: declared once for the Gaussian problem, for texts and for pictures."""
+"""The test of whether a method credits a suppressor, shared by the Gaussian problem, texts and pictures."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from engine.errors import ExegesisError
 from engine.metrics.results import share_interval
 
 LEVEL = 0.05
-"""Error rate of the verdicts on all methods of a problem together, for each of the two features."""
+"""Family-wise error rate of the verdicts on all methods of a problem, for each of the two features."""
 ROUNDING = 1e-9
-"""Scores below this share of the method's largest one count as zero."""
+"""Scores below this share of the method's largest absolute score count as zero."""
 INFORMATIVE, SUPPRESSOR, UNUSED = range(3)
-"""The columns of scores: the feature that carries the class, the suppressor, and a feature without any use."""
+"""Columns of the scores: the feature that carries the class, the suppressor, and a feature that is not used."""
 PASSES, CREDITS, NEITHER = "passes", "credits the suppressor", "credits neither"
 """Verdicts. `NEITHER`: not even the informative feature is significantly above the unused one."""
 CRITERION = (
@@ -30,16 +30,16 @@ CRITERION = (
 NOT_FINITE = "Some scores are not finite numbers."
 
 Scores = Float[np.ndarray, "example 3"]
-"""A row an example, a column each for the informative feature, the suppressor and the unused feature."""
+"""One row per example, and a column each for the informative feature, the suppressor and the unused feature."""
 
 
 @dataclass(frozen=True)
 class SuppressorVerdict:
-    """Mean |score| of the three features in the unit of the method, and what follows.
+    """Mean |score| of the three features, in the unit of the method, and the verdict.
 
-    `above`: share of the examples in which |score| of the suppressor exceeds that of the unused feature, from 0 to 1,
-    with `low` and `high`, its 95% interval without correction; ties do not count, and if all are ties it is 0.
-    `p`: of the sign test, one-sided and corrected by Holm over the methods of the problem.
+    `above`: share of examples in which the suppressor's |score| exceeds that of the unused feature, from 0 to 1. Ties
+    do not count; it is 0 if all are ties. `low`, `high`: its uncorrected 95% interval. `p`: p-value of the one-sided
+    sign test, with Holm's correction over the methods of the problem.
     """
 
     method: str
@@ -59,12 +59,12 @@ class SuppressorVerdict:
         return self.suppressor / whole if whole else 0.0
 
     def as_json(self) -> dict[str, Any]:
-        """Every field and the share as plain values."""
+        """Return every field and the share as plain values."""
         return {**asdict(self), "share": self.share}
 
 
 def judge(scores: Mapping[str, Scores]) -> list[SuppressorVerdict]:
-    """Judge all methods of a problem by `CRITERION`, in their order. Errors: a score is not a finite number."""
+    """Judge all methods of a problem by `CRITERION`, in the given order. Errors: a score is not a finite number."""
     for method, own in scores.items():
         if not np.isfinite(own).all():
             raise ExegesisError(f"{method}: {NOT_FINITE} It cannot be judged.")
@@ -95,7 +95,7 @@ def _amounts(scores: Scores) -> Scores:
 
 
 def count_above(amounts: Scores, column: int) -> tuple[int, int]:
-    """In how many examples a feature exceeds the unused one, and in how many they differ."""
+    """Number of examples in which the feature exceeds the unused one, and number of examples in which they differ."""
     excess = amounts[:, column] - amounts[:, UNUSED]
     return int((excess > 0).sum()), int((excess != 0).sum())
 
@@ -106,7 +106,7 @@ def p_above(hits: int, count: int) -> float:
 
 
 def holm(p: list[float]) -> Float[np.ndarray, "method"]:
-    """P-values corrected for their number. Source: Holm (1979), A simple sequentially rejective test procedure."""
+    """Adjust p-values for multiple tests. Source: Holm (1979), A simple sequentially rejective test procedure."""
     values, order = np.array(p), np.argsort(p)
     stepped = np.maximum.accumulate(values[order] * np.arange(len(p), 0, -1))
     corrected = np.empty(len(p))

@@ -1,9 +1,9 @@
-"""The Gaussian problem with a suppressor, and the closed forms of what methods give it.
+"""The Gaussian problem with a suppressor, and closed forms of the scores that methods assign.
 
 `x = a z + eta` with the class z = -1 or +1, a = (1, 0) and correlated noise eta ~ N(0, S). Feature 2 is pure noise, but
-its noise is that of feature 1, so the best classifier subtracts it. Source: Wilming et al. (2023), Theoretical behavior
-of XAI methods in the presence of suppressor variables, section 3. Here a third feature is independent noise, which the
-best classifier does not use: it is what the criterion compares with.
+it correlates with the noise of feature 1, so the best classifier subtracts it. Source: Wilming et al. (2023),
+Theoretical behavior of XAI methods in the presence of suppressor variables, section 3. A third feature is added here:
+independent noise that the best classifier does not use. The criterion compares with it.
 """
 
 from __future__ import annotations
@@ -24,18 +24,22 @@ from engine.suppressor.criterion import Scores
 MOST_CORRELATION = 0.95
 LEAST_SCALE, MOST_SCALE = 0.5, 2.0
 EXAMPLES = 50
-"""Examples on which local methods are measured."""
+"""Number of examples on which local methods are measured."""
 NODES = 200
-"""Nodes of the Gauss-Hermite rule of the one closed form that holds an integral."""
+"""Number of nodes of the Gauss-Hermite rule, for the one closed form that contains an integral."""
 
 
 OneRow = Float[np.ndarray, "1 3"]
-"""The same for every example."""
+"""A single row, the same for every example."""
 
 
 @dataclass(frozen=True)
 class GaussianProblem:
-    """`correlation`: of the noise of features 1 and 2. `scale` and `suppressor_scale`: its standard deviations."""
+    """The parameters of the problem.
+
+    `correlation`: correlation of the noise of features 1 and 2. `scale`, `suppressor_scale`: standard deviations of the
+    noise of features 1 and 2.
+    """
 
     correlation: float = option(
         0.8, "Correlation of the noise of both features.", low=-MOST_CORRELATION, high=MOST_CORRELATION, digits=2
@@ -68,7 +72,7 @@ class GaussianProblem:
         return np.array([first, -first * self.correlation * self.scale / self.suppressor_scale, 0.0])
 
     def sample(self, count: int, seed: int, balanced: bool = False) -> tuple[Scores, Float[np.ndarray, "example"]]:
-        """Examples and their classes. `balanced`: the classes alternate instead of being random."""
+        """Draw examples and their classes. `balanced`: the classes alternate instead of being random."""
         generator = np.random.default_rng(seed)
         noise = generator.standard_normal((count, 3)) @ np.linalg.cholesky(self.noise).T
         classes = np.where(np.arange(count) % 2, 1.0, -1.0) if balanced else generator.choice([-1.0, 1.0], count)
@@ -82,7 +86,7 @@ def weight(problem: GaussianProblem, x: Scores) -> Scores:
 
 
 def weight_length(problem: GaussianProblem, x: Scores) -> Scores:
-    """|w|: the length of the gradient, feature by feature."""
+    """|w|: the absolute value of the gradient, feature by feature."""
     return np.abs(weight(problem, x))
 
 
@@ -92,7 +96,7 @@ def term(problem: GaussianProblem, x: Scores) -> Scores:
 
 
 def boundary_step(problem: GaussianProblem, x: Scores) -> Scores:
-    """-f(x) w / |w|^2: the shortest way to the decision line."""
+    """-f(x) w / |w|^2: the shortest step to the decision boundary."""
     w = problem.weights
     return -(x @ w)[:, None] * w / (w @ w)
 
@@ -108,10 +112,10 @@ def conditional_shapley(problem: GaussianProblem, x: Scores) -> Scores:
 
 
 def error_increase(problem: GaussianProblem, x: Scores) -> OneRow:
-    """Increase of the error rate if a feature is permuted: 1/2 - E and Phi(-w1 / t') - E, with E = Phi(-w1 / t).
+    """Increase in the error rate if a feature is permuted: 1/2 - E and Phi(-w1 / t') - E, with E = Phi(-w1 / t).
 
     t and t' are the standard deviations of f within a class, with the noise as it is and with features 1 and 2
-    independent. The same for every example: one row.
+    independent. One row for all examples.
     """
     w, scales = problem.weights, np.sqrt(np.diag(problem.noise))
     error = scipy.stats.norm.cdf(-w[0] / np.sqrt(w @ problem.noise @ w))
@@ -120,12 +124,12 @@ def error_increase(problem: GaussianProblem, x: Scores) -> OneRow:
 
 
 def pattern(problem: GaussianProblem, x: Scores) -> OneRow:
-    """Cov(x, f) / Var(f) = a / (2 a' S^-1 a): a row for all examples, 0 for the suppressor."""
+    """Cov(x, f) / Var(f) = a / (2 a' S^-1 a): one row for all examples, 0 for the suppressor."""
     return np.array([[1 / problem.weights[0], 0.0, 0.0]])
 
 
 def pattern_relevance(problem: GaussianProblem, x: Scores) -> Scores:
-    """f(x) w_i times the pattern: all of f for feature 1, nothing for the suppressor."""
+    """f(x) w_i times the pattern: f for feature 1, 0 for the suppressor."""
     return np.outer(x @ problem.weights, [1.0, 0.0, 0.0])
 
 
@@ -143,7 +147,7 @@ def expectation_spread(problem: GaussianProblem, x: Scores) -> OneRow:
 
 @dataclass(frozen=True)
 class ClosedForm:
-    """What a family of methods gives each feature. `formula`: of the suppressor, for people."""
+    """The scores that a family of methods assigns. `formula`: formula of the suppressor's score, for readers."""
 
     title: str
     formula: str
@@ -164,4 +168,4 @@ CLOSED_FORMS: Mapping[str, ClosedForm] = MappingProxyType(
         "expectation": ClosedForm(COVARIANCE, "0", expectation_spread),
     }
 )
-"""By id. Those of one title give the suppressor the same share, so they have one line in the chart."""
+"""Closed forms by id. Those with the same title give the suppressor the same share and form one line of the chart."""

@@ -1,4 +1,4 @@
-"""A linear classifier whose features are numbers, so that the explainers of texts run on the Gaussian problem."""
+"""A linear classifier of numeric features, so that text explainers can run on the Gaussian problem."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from engine.request import Input
 from engine.result import Token
 
 REMOVAL = "mean"
-"""Features are removed by their mean over the data, which is 0: `zero` is the same."""
+"""Features are replaced by their mean over the data. The mean is 0, so `zero` is equivalent."""
 
 NO_PARTS = TextAdapter("linear", "", "", "", "", (), LrpParts(norms=(), activations=()))
 
 
 @dataclass(frozen=True, eq=False)
 class EncodedFeatures:
-    """The numbers of one example, each a position of its own. `number`: of the example, which its seeds depend on."""
+    """The values of one example, one position each. `number`: number of the example, on which its seeds depend."""
 
     kind: ClassVar[str] = "text"
     values: Float[np.ndarray, "feature"]
@@ -60,7 +60,7 @@ class EncodedFeatures:
 
 @dataclass(frozen=True)
 class FeatureBatch:
-    """Examples side by side."""
+    """A batch of examples."""
 
     values: Float[torch.Tensor, "batch feature"]
     visible: Bool[torch.Tensor, "batch feature"]
@@ -69,14 +69,14 @@ class FeatureBatch:
 
 
 def feature_batch(values: Float[np.ndarray, "batch feature"]) -> FeatureBatch:
-    """The batch of these numbers, a row an example."""
+    """Build a batch from values, one row per example."""
     rows = torch.from_numpy(values)
     return FeatureBatch(rows, torch.ones_like(rows, dtype=torch.bool), torch.full((len(rows),), rows.shape[1]))
 
 
 @dataclass(eq=False)
 class LinearClassifier(Classifier[Input, EncodedFeatures, FeatureBatch]):
-    """The score w . x as a regression head in double precision, so that m = f and closed forms hold for all methods.
+    """The score w . x as a regression head in double precision, so m = f and the closed forms hold for all methods.
 
     Each feature is a token whose embedding has one dimension.
     """

@@ -1,8 +1,9 @@
-"""What methods give the features of the Gaussian problem, measured beside their closed forms.
+"""Scores of methods on the Gaussian problem, measured and compared with their closed forms.
 
-Explainers of the project run as they are on the linear classifier. Methods that it does not have as explainers are
-measured apart: Shapley values of conditional expectations, permutation importance, and those of Wilming et al. (2023)
-that pass. Where these need the distribution, its density is integrated numerically and no closed form is used.
+The project's explainers run unchanged on the linear classifier. Methods that are not explainers of the project are
+implemented here: partial dependence, counterfactuals, Shapley values of conditional expectations, permutation
+importance, and the methods that pass in Wilming et al. (2023). If they need the distribution, its density is integrated
+numerically and no closed form is used.
 """
 
 from __future__ import annotations
@@ -29,21 +30,28 @@ from engine.suppressor.linear import REMOVAL, EncodedFeatures, LinearClassifier,
 from engine.task import Attribution, Task, TaskItem
 
 EXACT = 1e-6
-"""The largest difference from a closed form, relative to the largest score, of what is not estimated from draws."""
+"""Largest allowed difference from a closed form, relative to the largest score, for methods without sampling error."""
 ERRORS = 4.0
-"""The largest difference in standard errors of what is."""
+"""Largest allowed difference in standard errors, for estimates."""
 REPEATS, ROWS = 50, 1000
-"""Data sets from which permutation importance is estimated, and their size."""
+"""Number of data sets from which permutation importance is estimated, and their size."""
 HALF_WIDTH, POINTS = 8.0, 301
-"""The grid of numerical integration: standard deviations to each side of the class means, points a side."""
+"""Grid of the numerical integration: standard deviations to each side of the class means, and points per axis."""
 WIDER = 1.5
-"""By how much the grid of a conditional expectation is wider: at the end of one feature the other is beyond its own."""
+"""Factor by which the grid of a conditional expectation is wider.
+
+If one feature is at the end of its grid, the other one is concentrated beyond the end of its own.
+"""
 RANDOM = "random"
 
 
 @dataclass(frozen=True)
 class SuppressorMethod:
-    """A method of the problem. `form`: its closed form's id, empty for none. `params`: an explainer's parameters."""
+    """A method of the problem.
+
+    `form`: id of its closed form, empty if there is none. `params`: parameters of the explainer; None for a method that
+    is not an explainer.
+    """
 
     id: str
     form: str
@@ -53,24 +61,24 @@ class SuppressorMethod:
 
     @property
     def name(self) -> str:
-        """Its title for people."""
+        """The display title."""
         return self.title or explainer(self.id).title
 
     @property
     def source(self) -> str:
-        """Its citation."""
+        """The citation."""
         return self.citation or explainer(self.id).citation
 
     @property
     def closed_form(self) -> ClosedForm | None:
-        """What theory says; None for the random baseline."""
+        """The closed form; None for the random baseline."""
         return CLOSED_FORMS.get(self.form)
 
 
 _REMOVED: Mapping[str, Plain] = MappingProxyType({"removal": REMOVAL})
 _FROM_MEAN: Mapping[str, Plain] = MappingProxyType({"baseline": REMOVAL})
 _LIME: Mapping[str, Plain] = MappingProxyType({"removal": REMOVAL, "ridge": 0.0})
-"""Without the penalty, whose shrinkage depends on the draws."""
+"""Parameters without the ridge penalty, whose shrinkage depends on the draws."""
 METHODS: tuple[SuppressorMethod, ...] = (
     SuppressorMethod("gradient", "weight", {}),
     SuppressorMethod("gradient_l2", "length", {}),
@@ -114,16 +122,16 @@ METHODS: tuple[SuppressorMethod, ...] = (
     ),
     SuppressorMethod(RANDOM, "", {}),
 )  # fmt: skip
-"""In the order of the table, the baseline last."""
+"""Methods in the order of the table, the baseline last."""
 
 
 @dataclass(frozen=True)
 class MethodMeasurement:
-    """A method at one correlation.
+    """A method on one problem.
 
-    `theory`: the share of the suppressor by the closed form at the same examples; None where there is none.
-    `difference`: the largest one between measured and closed-form scores. For an estimate the one of the means, and
-    `limit` is `ERRORS` standard errors. Else `limit` is `EXACT` of the largest score.
+    `theory`: share of the suppressor by the closed form on the same examples; None if there is none. `difference`:
+    largest difference between measured and closed-form scores; for an estimate, between their means. `limit`: the
+    difference allowed: `EXACT` of the largest score, or `ERRORS` standard errors for an estimate.
     """
 
     method: SuppressorMethod
@@ -138,7 +146,7 @@ class MethodMeasurement:
         return self.difference is None or self.limit is None or self.difference <= self.limit
 
     def as_json(self) -> dict[str, Any]:
-        """All numbers as plain values, with the title and the formula."""
+        """Return all values as plain values, with title and formula."""
         form = self.method.closed_form
         return {
             "title": self.method.name,
@@ -161,11 +169,11 @@ class GaussianResult:
 
     @property
     def judged(self) -> tuple[MethodMeasurement, ...]:
-        """All methods but the random baseline."""
+        """All methods except the random baseline."""
         return tuple(one for one in self.methods if one.method.id != RANDOM)
 
     def as_json(self) -> dict[str, Any]:
-        """All of it as plain values."""
+        """Return all fields as plain values."""
         return {
             "problem": asdict(self.problem),
             "weights": self.problem.weights.tolist(),
@@ -176,7 +184,7 @@ class GaussianResult:
 
 
 def measure_gaussian(problem: GaussianProblem, seed: int = 0) -> GaussianResult:
-    """Run every method on the best classifier of the problem, beside its closed form. Takes about 0.2 s."""
+    """Run every method on the best classifier of the problem and compare with the closed form. Takes about 0.2 s."""
     study = _GaussianStudy(problem, seed)
     with runtime.turn():
         scores = {one.id: study.scores(one) for one in METHODS}
@@ -189,7 +197,7 @@ def measure_gaussian(problem: GaussianProblem, seed: int = 0) -> GaussianResult:
 
 
 def theory_shares(problem: GaussianProblem, seed: int = 0) -> dict[str, float]:
-    """The share of the suppressor by each closed form, by its title, at the examples that are measured."""
+    """Share of the suppressor by each closed form, by title, on the examples that are measured."""
     x = problem.sample(EXAMPLES, seed, balanced=True)[0]
     return {form.title: theory_share(form.scores(problem, x)) for form in CLOSED_FORMS.values()}
 
@@ -218,7 +226,7 @@ def theory_share(scores: Scores) -> float:
 
 
 class _GaussianStudy:
-    """The examples of one measurement, the classifier, and what is integrated over the distribution."""
+    """The examples of one measurement, the classifier, and the integrals over the distribution."""
 
     def __init__(self, problem: GaussianProblem, seed: int) -> None:
         self.problem, self.seed = problem, seed
@@ -227,20 +235,20 @@ class _GaussianStudy:
         self.encoded = [EncodedFeatures(row, at) for at, row in enumerate(self.x)]
 
     def scores(self, method: SuppressorMethod) -> Scores:
-        """A row an example, or a row a data set for permutation importance."""
+        """Scores of a method: one row per example, or one row per data set for permutation importance."""
         if method.params is not None:
             return run_explainer(method.id, method.params, self.model, self.encoded, [0] * len(self.x), self.seed)
         own = _MEASURES[method.id](self)
         return np.broadcast_to(own, self.x.shape) if len(own) == 1 else own
 
     def output(self, x: Scores) -> Float[np.ndarray, "example"]:
-        """f by the classifier itself."""
+        """f, computed by the classifier itself."""
         with torch.inference_mode():
             return self.model.logits(feature_batch(x))[:, 0].numpy()
 
     @cached_property
     def grid(self) -> tuple[Float[np.ndarray, "point"], Float[np.ndarray, "point"], Float[np.ndarray, "point point"]]:
-        """Points of features 1 and 2, and the share of the distribution of each pair of them."""
+        """Points of features 1 and 2, and the probability of each pair of points."""
         problem = self.problem
         first = np.linspace(-1 - HALF_WIDTH * problem.scale, 1 + HALF_WIDTH * problem.scale, POINTS)
         second = np.linspace(-1, 1, POINTS) * HALF_WIDTH * problem.suppressor_scale
@@ -248,7 +256,7 @@ class _GaussianStudy:
         return first, second, shares / shares.sum()
 
     def density(self, first: Float[np.ndarray, "..."], second: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-        """Density of features 1 and 2 up to a factor: the mean of both classes."""
+        """Density of features 1 and 2 up to a factor, averaged over both classes."""
         precision = np.linalg.inv(self.problem.noise[:2, :2])
 
         def bump(mean: float) -> Float[np.ndarray, "..."]:
@@ -276,7 +284,10 @@ def run_explainer(
     targets: Sequence[int],
     seed: int,
 ) -> Float[np.ndarray, "example seq"]:
-    """Scores of a registered explainer on a model in memory, all examples in one batch. All must be of one length."""
+    """Run a registered explainer on a model in memory, with all examples in one batch.
+
+    All examples must have the same length.
+    """
     predictions = predict_encoded(model, examples)
     items = [
         TaskItem(one, prediction, target, seed)
@@ -292,7 +303,7 @@ def _attributions(task: Task, id: str, params: Mapping[str, Plain]) -> list[Attr
 
 
 def _partial_dependence(study: _GaussianStudy) -> Scores:
-    """Mean of f over the distribution of the other features, at each example's value of one."""
+    """Mean of f over the distribution of the other features, with one feature at each example's value."""
     first, second, shares = study.grid
     means = np.array([shares.sum(1) @ first, shares.sum(0) @ second, 0.0])
     held = np.broadcast_to(means, (len(study.x), 3))
@@ -301,7 +312,7 @@ def _partial_dependence(study: _GaussianStudy) -> Scores:
 
 
 def _counterfactual(study: _GaussianStudy) -> Scores:
-    """The step to the nearest point of the decision line, by the gradient that the explainer measures."""
+    """The step to the nearest point of the decision boundary, along the gradient measured by the explainer."""
     slopes = run_explainer("gradient", {}, study.model, study.encoded, [0] * len(study.x), study.seed)
     return -study.output(study.x)[:, None] * slopes / (slopes**2).sum(1, keepdims=True)
 
@@ -320,9 +331,9 @@ def _conditional_shapley(study: _GaussianStudy) -> Scores:
 
 
 def _permutation(study: _GaussianStudy) -> Scores:
-    """Increase of the error rate if a column is permuted: a row for each of several data sets.
+    """Increase in the error rate if a column is permuted: one row per data set.
 
-    Rows are independent, so moving a column by one row permutes it, and no value meets its own row.
+    Rows are independent, so shifting a column by one row permutes it, and no value stays in its own row.
     """
     x, classes = study.problem.sample(REPEATS * ROWS, study.seed + 1)
     wrong = [study.output(own) * classes < 0 for own in (x, *(_moved(x, column) for column in range(3)))]
@@ -331,7 +342,7 @@ def _permutation(study: _GaussianStudy) -> Scores:
 
 
 def _moved(x: Scores, column: int) -> Scores:
-    """The data with one column permuted within each data set."""
+    """The data with one column shifted within each data set."""
     moved = x.copy()
     moved[:, column] = np.roll(x[:, column].reshape(REPEATS, ROWS), 1, axis=1).ravel()
     return moved
@@ -356,7 +367,7 @@ def _pattern_attribution(study: _GaussianStudy) -> Scores:
 
 
 def _firm(study: _GaussianStudy) -> Scores:
-    """Standard deviation of E[f | x_i], both integrals on the grid."""
+    """Standard deviation of E[f | x_i], with both integrals on the grid."""
     marginals = (study.grid[2].sum(1), study.grid[2].sum(0))
     spreads = [
         np.sqrt(marginal @ study.expected_output(column, study.grid[column]) ** 2)

@@ -1,8 +1,8 @@
-"""Pictures with a suppressor: a lamp behind haze, and a piece of sky that shows the haze alone.
+"""Pictures with a suppressor: a lamp behind haze, and a piece of sky that shows only the haze.
 
-On a random background stand three plates. The lamp is dim or bright, which is the class, and the haze makes it darker
-or lighter. The sky is as light as the haze, with some noise of its own, and says nothing about the lamp. The wall has a
-lightness of its own that says nothing at all.
+Three plates are placed on a random background. The lamp is dim or bright, which is the class, and the haze makes it
+darker or lighter. The sky is as light as the haze, with some noise of its own, and is independent of the lamp. The wall
+has independent lightness and carries no information at all.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ from engine.vision.classifier import ImageClassifier
 from engine.vision.picture import EncodedPicture, Preprocessing
 
 VERSION = 1
-"""Must be increased when pictures, model or training change."""
+"""Increase it whenever pictures, model or training change."""
 LABELS = ("dim", "bright")
 SIZE, PATCH = 32, 8
 SIDE = SIZE // PATCH
 PLATES = ((2, 1), (0, 2), (3, 3))
-"""Row and column of lamp, sky and wall, each a patch."""
+"""Row and column of lamp, sky and wall. Each covers one patch."""
 MIDDLE, SIGNAL, NOISE = 128, 24, 24
-"""Gray levels: the middle, the lamp's step to either side, and the standard deviation of haze and wall."""
+"""Gray levels: the middle, the lamp's offset to either side, and the standard deviation of haze and wall."""
 CORRELATION = 0.95
-"""Of the noise of lamp and sky."""
+"""Correlation of the noise of lamp and sky."""
 LEVELS = 4
-"""Groups of equally many plates, for the test of association and FIRM."""
+"""Number of quantile groups of gray levels, for the test of association and FIRM."""
 TRAINING, HELD_OUT, EXPLAINED = 3000, 600, 30
 NORMALIZATION = Normalization((0.5, 0.5, 0.5), (0.25, 0.25, 0.25))
 CONFIG = ImageTrainConfig(
@@ -63,7 +63,7 @@ CONFIG = ImageTrainConfig(
 
 @dataclass(frozen=True, eq=False)
 class LampScenes:
-    """Scenes by their choices. `levels`: gray levels of lamp, sky and wall. `seed`: of the backgrounds."""
+    """The choices that make up scenes. `levels`: gray levels of lamp, sky and wall. `seed`: seed of the backgrounds."""
 
     labels: Int[np.ndarray, "example"]
     levels: Float[np.ndarray, "example 3"]
@@ -73,13 +73,13 @@ class LampScenes:
         return len(self.labels)
 
     def pixels(self, levels: Float[np.ndarray, "example 3"] | None = None) -> UInt8[np.ndarray, "example 32 32 3"]:
-        """All pictures, with other levels of the plates if given."""
+        """Draw all pictures, with other gray levels of the plates if given."""
         levels = self.levels if levels is None else levels
         return np.stack([draw_scene(f"{self.seed}/{at}", own) for at, own in enumerate(levels)])
 
 
 def draw_scenes(count: int, seed: str) -> LampScenes:
-    """Draw the class and the lightness of the plates of each scene."""
+    """Draw the class and the gray levels of the plates of each scene."""
     generator = np.random.default_rng([*seed.encode()])
     labels = generator.integers(0, 2, count)
     haze, own, wall = generator.standard_normal((3, count))
@@ -90,7 +90,7 @@ def draw_scenes(count: int, seed: str) -> LampScenes:
 
 
 def draw_scene(seed: str, levels: Float[np.ndarray, "3"]) -> UInt8[np.ndarray, "32 32 3"]:
-    """A random background with the three plates."""
+    """Draw a random background with the three plates."""
     pixels = np.array(draw_background(SIZE, Random(seed)))
     for (row, column), level in zip(PLATES, levels, strict=True):
         pixels[row * PATCH : (row + 1) * PATCH, column * PATCH : (column + 1) * PATCH] = np.clip(round(level), 0, 255)
@@ -98,17 +98,17 @@ def draw_scene(seed: str, levels: Float[np.ndarray, "3"]) -> UInt8[np.ndarray, "
 
 
 def scene_result(report: Report = silent, cancel: CancelToken | None = None) -> TrainedResult:
-    """The verdicts on pictures, computed if they are not cached."""
+    """Return the verdicts on pictures, computed if not cached."""
     return compute_result("image", scene_key(), build_scene_problem, report, cancel)
 
 
 def scene_key() -> str:
-    """The cache key of the verdicts."""
+    """Cache key of the verdicts."""
     return trained_key("image", VERSION, CONFIG)
 
 
 def cached_scene_result() -> TrainedResult | None:
-    """The verdicts if they are cached."""
+    """Return the verdicts if they are cached, else None."""
     return cached_result(scene_key())
 
 
@@ -129,7 +129,7 @@ def build_scene_problem(report: Report = silent, cancel: CancelToken | None = No
 
 
 def train_scene_model(report: Report, cancel: CancelToken) -> ImageClassifier:
-    """A vision transformer of two small blocks, trained from new weights."""
+    """Train a vision transformer of two small blocks from scratch."""
     with torch.random.fork_rng():
         torch.manual_seed(CONFIG.seed)
         module = new_vit(CONFIG, LABELS)
@@ -148,11 +148,11 @@ def _pixel_set(scenes: LampScenes) -> PixelSet:
 
 
 def check_scenes(model: ImageClassifier, scenes: LampScenes) -> ProblemChecks:
-    """Count on held-out scenes what makes the sky a suppressor."""
+    """Check on held-out scenes that the sky is a suppressor."""
     order = shuffled(len(scenes), 0)
 
     def accuracy_without(plate: int | None = None) -> float:
-        """Accuracy with one plate of each scene as light as that of another scene."""
+        """Accuracy with `plate` of each scene as light as in another scene; None leaves the scenes unchanged."""
         levels = scenes.levels.copy()
         if plate is not None:
             levels[:, plate] = levels[order, plate]
@@ -169,7 +169,7 @@ def check_scenes(model: ImageClassifier, scenes: LampScenes) -> ProblemChecks:
 
 
 def level_groups(levels: Float[np.ndarray, "example"]) -> Int[np.ndarray, "example"]:
-    """The quarter of each level, from 0 for the darkest."""
+    """The quartile of each level, from 0 for the darkest."""
     return np.searchsorted(np.quantile(levels, np.arange(1, LEVELS) / LEVELS), levels)
 
 

@@ -1,8 +1,8 @@
-"""Texts with a suppressor: a clock shows a time and is wrong by as much as one word says.
+"""Texts with a suppressor: a clock shows a time, and one word tells by how much it is wrong.
 
 "the old clock shows nine and runs fast in the kitchen": it is early (eight) or late (nine), and the clock may be an
-hour slow, right or an hour fast. The shown hour carries the class with noise; how the clock runs is that noise alone
-and says nothing about the class. The room says nothing at all.
+hour slow, right or an hour fast. The shown hour carries the class with noise. How the clock runs is exactly this noise,
+and is independent of the class. The room carries no information at all.
 """
 
 from __future__ import annotations
@@ -42,26 +42,26 @@ from engine.training.config import LoopConfig
 from engine.training.text_data import tokenize_examples
 
 VERSION = 1
-"""Must be increased when texts, model or training change."""
+"""Increase it whenever texts, model or training change."""
 LABELS = ("early", "late")
 HOURS = ("seven", "eight", "nine", "ten")
-"""The shown hours. It is eight if early and nine if late; the clock adds its error."""
+"""The shown hours. The true hour is eight (early) or nine (late); the clock adds its error."""
 ERRORS = ("slow", "right", "fast")
 ROOMS = ("kitchen", "hall", "office")
-"""As many as errors, so that both words are equally hard to tell apart."""
+"""As many as errors, so that both words are equally hard to distinguish."""
 ADJECTIVES = ("old", "new", "big", "small", "red", "blue", "round", "loud")
 SIZES = (len(ERRORS), len(ROOMS), len(ADJECTIVES))
 FRAME = ("the", "clock", "shows", "and", "runs", "in")
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 FEATURES = (4, 7, 10)
-"""Places of hour, error and room in the words of a text; [CLS] stands before these."""
+"""Positions of hour, error and room among the words of a text, without the leading [CLS]."""
 TRAINING, HELD_OUT, EXPLAINED = 1500, 600, 40
 CONFIG = LoopConfig(epochs=6, batch_size=32, learning_rate=2e-3, weight_decay=0.0)
 
 
 @dataclass(frozen=True)
 class ClockText:
-    """A text by its choices. `label`, `error` and `room` are indices."""
+    """The choices that make up a text. `label`, `error`, `room` and `adjective` are indices."""
 
     label: int
     error: int
@@ -70,7 +70,7 @@ class ClockText:
 
     @property
     def text(self) -> str:
-        """The words."""
+        """The text itself."""
         return (
             f"the {ADJECTIVES[self.adjective]} clock shows {HOURS[self.label + self.error]} and runs "
             f"{ERRORS[self.error]} in the {ROOMS[self.room]}"
@@ -84,22 +84,22 @@ def draw_texts(count: int, seed: str) -> list[ClockText]:
 
 
 def text_result(report: Report = silent, cancel: CancelToken | None = None) -> TrainedResult:
-    """The verdicts on texts, computed if they are not cached."""
+    """Return the verdicts on texts, computed if not cached."""
     return compute_result("text", text_key(), build_text_problem, report, cancel)
 
 
 def text_key() -> str:
-    """The cache key of the verdicts."""
+    """Cache key of the verdicts."""
     return trained_key("text", VERSION, CONFIG)
 
 
 def cached_text_result() -> TrainedResult | None:
-    """The verdicts if they are cached."""
+    """Return the verdicts if they are cached, else None."""
     return cached_result(text_key())
 
 
 def build_text_problem(report: Report = silent, cancel: CancelToken | None = None) -> TrainedProblem:
-    """Train the model and encode the texts to explain, no two of which are equal."""
+    """Train the model and encode the texts to explain, all of them different."""
     model = train_text_model(report, cancel or CancelToken())
     held_out, many = draw_texts(HELD_OUT, "held out"), draw_texts(DATA_SETS * ROWS, "data sets")
     places = (FEATURES[0] + 1, FEATURES[1] + 1, FEATURES[2] + 1)
@@ -114,7 +114,7 @@ def build_text_problem(report: Report = silent, cancel: CancelToken | None = Non
 
 
 def train_text_model(report: Report, cancel: CancelToken) -> TextClassifier:
-    """A BERT of two small blocks with a vocabulary of whole words, trained from new weights."""
+    """Train a BERT of two small blocks from scratch, with a vocabulary of whole words."""
     tokenizer, adapter = word_tokenizer(), adapter_for("bert", "clock")
     with torch.random.fork_rng():
         torch.manual_seed(CONFIG.seed)
@@ -135,7 +135,7 @@ def train_text_model(report: Report, cancel: CancelToken) -> TextClassifier:
 
 
 def word_tokenizer() -> transformers.PreTrainedTokenizerFast:
-    """Whole words between [CLS] and [SEP]."""
+    """Build a tokenizer of whole words, with [CLS] and [SEP] around them."""
     vocabulary = {word: i for i, word in enumerate([*SPECIAL, *FRAME, *HOURS, *ERRORS, *ROOMS, *ADJECTIVES])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.Lowercase()
@@ -150,11 +150,11 @@ def word_tokenizer() -> transformers.PreTrainedTokenizerFast:
 
 
 def check_texts(model: TextClassifier, texts: list[ClockText]) -> ProblemChecks:
-    """Count on held-out texts what makes the error word a suppressor."""
+    """Check on held-out texts that the error word is a suppressor."""
     labels, others = np.array([one.label for one in texts]), shuffled(len(texts), 0)
 
     def accuracy_without(word: int | None = None) -> float:
-        """Accuracy with one word of each text replaced by that of another text."""
+        """Accuracy with `word` of each text replaced by that of another text; None leaves the texts unchanged."""
         rows = [_replaced(one.text, word, texts[other].text) for one, other in zip(texts, others, strict=True)]
         return accuracy(model, _encode(model, rows), labels)
 

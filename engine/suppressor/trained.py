@@ -1,7 +1,7 @@
-"""Suppressors in texts and in pictures: a small transformer is trained on them, and its methods are judged.
+"""Suppressors in texts and in pictures: a small transformer is trained on them, and methods are judged on it.
 
-The checks show that the problem is what it claims to be: the suppressor alone predicts nothing, and yet the model uses
-it. The model is trained by the project's own training loop, in seconds, and is not stored; the results are.
+Checks confirm the problem: the suppressor alone predicts nothing, and yet the model uses it. The model is trained by
+the project's own training loop within seconds and is not stored; the results are.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from engine.training.loop import CheckpointFolder, TrainingLoop, TrainingSet, co
 SCHEMA = 2
 FIRM = "firm"
 DATA_SETS, ROWS = 40, 100
-"""Data sets from which FIRM is estimated, and their size."""
+"""Number of data sets from which FIRM is estimated, and their size."""
 ALL_ZERO = "Every score is zero on this model."
 
 
 @dataclass(frozen=True)
 class ProblemChecks:
-    """What makes a feature a suppressor, counted on held-out examples.
+    """Checks on held-out examples that the suppressor is one.
 
-    `association`: p-value of the suppressor's association with the class, alone; `unused_association`: that of the
-    unused feature. `accuracy`: of the model. `without`: its accuracy once the suppressor is that of another example,
-    drawn at random; `without_unused`: the same for the unused feature. `examples`: their number.
+    `association`: p-value of the association of the suppressor alone with the class. `unused_association`: that of the
+    unused feature. `accuracy`: accuracy of the model. `without`: its accuracy if the suppressor is taken from another,
+    random example. `without_unused`: the same for the unused feature. `examples`: number of examples.
     """
 
     association: float
@@ -61,7 +61,8 @@ class ProblemChecks:
 class TrainedProblem:
     """A trained model with examples to explain. `places`: positions of the three features in every encoded example.
 
-    `firm`: their importance by FIRM, which needs data and not an example: a row a data set (`expectation_spreads`).
+    `firm`: importance of the features by FIRM, which needs data instead of an example: one row per data set
+    (`expectation_spreads`).
     """
 
     model: AnyClassifier
@@ -73,7 +74,10 @@ class TrainedProblem:
 
 @dataclass(frozen=True)
 class TrainedResult:
-    """The verdicts on a trained model. `skipped`: methods without a value, with the reason. `explained`: examples."""
+    """The verdicts on a trained model.
+
+    `skipped`: reasons why methods have no value. `explained`: number of examples.
+    """
 
     kind: str
     checks: ProblemChecks
@@ -82,7 +86,7 @@ class TrainedResult:
     explained: int
 
     def as_json(self) -> dict[str, Any]:
-        """All of it as plain values."""
+        """Return all fields as plain values."""
         return {
             "kind": self.kind,
             "checks": asdict(self.checks),
@@ -93,7 +97,7 @@ class TrainedResult:
 
 
 def trained_key(kind: str, version: int, config: LoopConfig) -> str:
-    """The cache key of a result: of the methods with their defaults, and of the training. Loads no model."""
+    """Cache key of a result, from the methods with their defaults and the training. Loads no model."""
     methods: dict[str, list[Any]] = {
         method.id: [*versions_of(method), keyed_params(as_plain(method.params()))]
         for method in applicable_methods(kind)
@@ -107,17 +111,17 @@ def trained_key(kind: str, version: int, config: LoopConfig) -> str:
 
 
 def applicable_methods(kind: str) -> list[Explainer]:
-    """The methods that are judged, in display order: all but those that are trained for one model beforehand."""
+    """The methods that are judged, in display order: all except those that are trained for one model beforehand."""
     return [method for method in all_explainers(kind).values() if method.resolver is None]
 
 
 def method_title(id: str, kind: str) -> str:
-    """The title of a method of the results, for people."""
+    """The display title of a method in the results."""
     return "FIRM" if id == FIRM else explainer(id, kind).title
 
 
 def cached_result(key: str) -> TrainedResult | None:
-    """The result if it was computed here or comes with the project."""
+    """Return the result if it is cached or shipped with the project, else None."""
     entry = result_store().get(key)
     return None if entry is None else _unpacked(entry[0])
 
@@ -126,7 +130,7 @@ def compute_result(
     kind: str, key: str, build: Callable[[Report, CancelToken], TrainedProblem], report: Report = silent,
     cancel: CancelToken | None = None,
 ) -> TrainedResult:  # fmt: skip
-    """Train, explain and judge once for all who ask now; from the cache if it is there."""
+    """Return the cached result, or train, explain and judge. Concurrent callers share one computation."""
 
     def compute() -> tuple[Meta, Arrays]:
         with runtime.turn(lends=True):
@@ -138,9 +142,9 @@ def compute_result(
 
 
 def judge_model(kind: str, problem: TrainedProblem, report: Report = silent) -> TrainedResult:
-    """Run every applicable method on every example and judge their scores. The caller must hold the device.
+    """Run every applicable method on every example and judge the scores. The caller must hold the device.
 
-    A method that fails, or whose scores are all zero or not finite, is left out with the reason.
+    A method that fails, or whose scores are all zero or not finite, is skipped with a reason.
     """
     scores: dict[str, Scores] = {}
     skipped: dict[str, str] = {}
@@ -170,9 +174,9 @@ def judge_model(kind: str, problem: TrainedProblem, report: Report = silent) -> 
 def train(
     module: torch.nn.Module, sets: Sequence[TrainingSet], config: LoopConfig, report: Report, cancel: CancelToken
 ) -> None:
-    """Train a module in place; it has the best weights then, takes no more gradients and is in eval mode.
+    """Train a module in place. It ends with the best weights, without gradients and in eval mode.
 
-    `sets`: the training set, and the one by which the epoch is chosen.
+    `sets`: the training set, and the set on which the best epoch is selected.
     """
     data, held_out = sets
     with tempfile.TemporaryDirectory() as folder:
@@ -188,7 +192,7 @@ def accuracy(model: AnyClassifier, encoded: Sequence[EncodedInput], labels: Int[
 
 
 def second_class(model: AnyClassifier, encoded: Sequence[EncodedInput]) -> Float[np.ndarray, "example"]:
-    """Probability of the second of both classes."""
+    """Probability of the second of two classes."""
     return np.array([prediction.probabilities[1] for prediction in predict_encoded(model, encoded)])
 
 
@@ -218,7 +222,7 @@ def _spread(values: Int[np.ndarray, "example"], outputs: Float[np.ndarray, "exam
 
 
 def shuffled(count: int, seed: int) -> Int[np.ndarray, "example"]:
-    """A random order: the example whose feature each one gets."""
+    """Draw a permutation: the index of the example whose feature each example receives."""
     return np.random.default_rng(seed).permutation(count)
 
 
