@@ -31,7 +31,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   };
 }
 
-/** Says that a table goes on out of sight, where one does. */
+/** Says that a table has more columns, if one is wider than its box. */
 function goesOn(parent, words) {
   const boxes = [...parent.querySelectorAll(".xg-scroll")];
   parent.querySelector(".xg-more").textContent = boxes.some((box) => box.scrollWidth > box.clientWidth + 1) ? words : "";

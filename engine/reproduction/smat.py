@@ -1,8 +1,4 @@
-"""Reproduction of SMaT's claims: the query, the students that it trains, and their numbers.
-
-Missing students are trained. The numbers are measures of students and of the plausibility of their explainers. The
-rows of the paper's tables come last.
-"""
+"""Reproduction of SMaT's claims: the query, the students that it trains, their numbers, and the paper's tables."""
 
 from __future__ import annotations
 
@@ -94,10 +90,9 @@ NO_STUDENT = "no student is finished."
 
 @dataclass(frozen=True)
 class SmatQuery(ReproductionQuery):
-    """A query for SMaT's claims.
+    """A query for SMaT's claims. `examples`: number of examples for plausibility. `seed`: seed of its intervals.
 
-    `examples`: number of examples for plausibility. `seed`: seed of the bootstrap intervals over examples. `folder`:
-    where teachers are fine-tuned.
+    `folder`: where teachers are fine-tuned.
     """
 
     folder: str = FOLDER
@@ -201,20 +196,14 @@ class SmatQuery(ReproductionQuery):
         return replace(plan, settings=(*ATTENTION, SMAT), train_sizes=(max(plan.train_sizes),), recipe=recipe)
 
     def training_plan(self, key: StudentsKey) -> ScaffoldPlan | str:
-        """Return `plan`, limited to the declared number of seeds: the students to train if they are missing.
-
-        The plan of sparsemax is not limited.
-        """
+        """Return `plan`, limited to the declared number of seeds unless it is that of sparsemax."""
         plan = self.plan(key)
         if isinstance(plan, str) or key[1] == SPARSEMAX:
             return plan
         return replace(plan, seeds=plan.seeds[: self.declaration.seeds["normalisations"]])
 
     def collect(self, report: Report = silent, compute: bool = True) -> Evidence:
-        """Train missing students if `compute`, and collect their values.
-
-        Plausibility that is not in the store is measured in either case.
-        """
+        """Collect the students' values. Plausibility is measured if missing; students are trained if `compute`."""
         failed = fine_tune(self.pending_fine_tunings(), report) if compute else {}
         why = {pair: failed[name] for pair, name in TEACHERS.items() if name in failed}
         trained = {key: self._train(key, report) for key in self.keys if key[0] not in why} if compute else {}
@@ -565,10 +554,7 @@ def _cell_row(table: str, key: StudentsKey, cell: SimulabilityCell) -> TableRow:
 
 
 def _baseline_note(cell: SimulabilityCell, key: StudentsKey, findings: StudentFindings) -> str:
-    """Say whether the quartiles lie above or below those without explanations; empty if they overlap.
-
-    The baseline comes from the sparsemax students, because it uses no normalization.
-    """
+    """Say whether the quartiles lie above or below those of sparsemax students without explanations; else empty."""
     sparsemax = findings.students.get((key[0], SPARSEMAX))
     baseline = sparsemax.cell(NONE, cell.train_size) if isinstance(sparsemax, ScaffoldResult) else None
     if baseline is None or cell.setting == NONE:
